@@ -1,0 +1,46 @@
+# `make demo` shows the main job, `make test` sets everything up and checks everything.
+# On a fresh Debian machine only python3 (>= 3.11) and make are needed beforehand.
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+PYTEST := $(BIN)/pytest
+
+.DEFAULT_GOAL := help
+.PHONY: help demo setup lint format test test-fast bench clean
+
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+demo: ## task executors on this host get disjoint GPUs (simulated where there are none)
+	@$(PYTHON) tools/demo.py
+
+setup: $(VENV)/.complete ## install what the tests need: system packages (as root), a virtual environment
+	@tools/system-packages.sh
+
+$(VENV)/.complete: pyproject.toml tools/system-packages.sh
+	@tools/system-packages.sh
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python >= 3.11 is needed, set PYTHON=")'
+	$(PYTHON) -m venv --clear $(VENV)
+	$(BIN)/pip install --quiet --editable '.[dev]'
+	@touch $@
+
+lint: setup ## ruff, mypy, import boundaries, vermin, yamllint, shellcheck
+	@tools/lint.sh
+
+format: setup ## let ruff format and mend what it can
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+test: setup ## everything; what CI runs
+	@tools/test.sh
+
+test-fast: setup ## the inner loop: lint and all tests but real Flink and the slow ones
+	@tools/lint.sh
+	$(PYTEST) -n auto -m 'not flink and not slow'
+
+bench: setup ## how fast a call is, as ratios to a bare Python
+	$(BIN)/python benchmarks/startup.py
+
+clean: ## remove what `make` made in this folder
+	rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis

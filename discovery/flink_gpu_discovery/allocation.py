@@ -1,0 +1,148 @@
+"""Which GPUs an owner gets: pure decisions on an inventory and the ledger's records."""
+
+from __future__ import annotations
+
+from flink_gpu_discovery.errors import TooFewGpusError, UsageError
+from flink_gpu_discovery.models import Gpu, Owner, Record, index_order
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+    from typing import Final
+
+
+class Decision:
+    """The outcome of an allocation.
+
+    ``gpus`` are the owner's for this resource, ascending by index; ``records`` is the whole ledger
+    afterwards; ``granted`` are the records that are new in it (none when a call was repeated), and
+    ``taken_over`` those of dead owners that they replaced.
+    """
+
+    __slots__ = ("gpus", "granted", "records", "taken_over")
+
+    def __init__(
+        self,
+        gpus: tuple[Gpu, ...],
+        records: tuple[Record, ...],
+        granted: tuple[Record, ...] = (),
+        taken_over: tuple[Record, ...] = (),
+    ) -> None:
+        self.gpus: Final = gpus
+        self.records: Final = records
+        self.granted: Final = granted
+        self.taken_over: Final = taken_over
+
+
+def first_healthy(gpus: tuple[Gpu, ...], amount: int) -> tuple[Gpu, ...]:
+    """FLIP-108's default script: exactly ``amount`` GPUs, lowest indexes first, or an error."""
+    healthy = [gpu for gpu in gpus if not gpu.fault]
+    if len(healthy) < amount:
+        raise TooFewGpusError(
+            f"too few GPUs: {amount} asked for, {len(gpus)} seen, {len(healthy)} healthy",
+            "lower external-resource.<name>.amount or see 'flink-gpu-discovery inventory'",
+        )
+    return tuple(healthy[:amount])
+
+
+def decide(
+    *,
+    gpus: tuple[Gpu, ...],
+    records: tuple[Record, ...],
+    owner: Owner,
+    resource: str,
+    amount: int,
+    now: str,
+    is_dead: Callable[[Owner], bool] | None,
+) -> Decision:
+    """Decide what ``owner`` gets for ``resource``; ``gpus`` ascending by index, ``now`` in ISO 8601.
+
+    Unrecorded GPUs first, lowest index first; then, where ``is_dead`` is given (``--check-dead``), those
+    of owners that it proves dead. ``TooFewGpusError`` when that isn't enough, ``UsageError`` when the
+    owner already has another amount of this resource.
+    """
+    own = [record for record in records if _is_allotment(record, owner, resource)]
+    if own:
+        return Decision(_repeated(gpus, own, resource, amount), records)
+    held = {record.uuid: record for record in records}
+    healthy = [gpu for gpu in gpus if not gpu.fault]
+    chosen = [gpu for gpu in healthy if gpu.uuid not in held][:amount]
+    if len(chosen) < amount and is_dead is not None:
+        recorded = (gpu for gpu in healthy if gpu.uuid in held)
+        orphaned = [gpu for gpu in recorded if is_dead(held[gpu.uuid].owner)]
+        chosen += orphaned[: amount - len(chosen)]
+    if len(chosen) < amount:
+        raise _too_few(gpus, records, amount, check_dead=is_dead is not None)
+    chosen.sort(key=lambda gpu: index_order(gpu.index))
+    granted = tuple([_record(gpu, owner, resource, now) for gpu in chosen])
+    given = {gpu.uuid for gpu in chosen}
+    kept = tuple([record for record in records if record.uuid not in given])
+    taken_over = tuple([record for record in records if record.uuid in given])
+    return Decision(tuple(chosen), kept + granted, granted, taken_over)
+
+
+def without_owner(records: tuple[Record, ...], owner: Owner) -> tuple[Record, ...]:
+    """The records that are not ``owner``'s: what is left after ``deallocateAll``."""
+    return tuple([record for record in records if record.owner.identity != owner.identity])
+
+
+def ordinals(records: tuple[Record, ...], owner: Owner, uuids: Iterable[str]) -> tuple[str, ...]:
+    """Positions of ``uuids`` among all of the owner's GPUs in PCI order, ascending.
+
+    That is how CUDA numbers them once every other GPU is denied.
+    """
+    mine = [record for record in records if record.owner.identity == owner.identity]
+    mine.sort(key=lambda record: (len(record.pci_address), record.pci_address, index_order(record.index)))
+    wanted = set(uuids)
+    return tuple([str(place) for place, record in enumerate(mine) if record.uuid in wanted])
+
+
+def _is_allotment(record: Record, owner: Owner, resource: str) -> bool:
+    return record.resource == resource and record.owner.identity == owner.identity
+
+
+def _record(gpu: Gpu, owner: Owner, resource: str, now: str) -> Record:
+    return Record(
+        uuid=gpu.uuid, index=gpu.index, pci_address=gpu.pci_address, resource=resource, owner=owner, since=now
+    )
+
+
+def _repeated(gpus: tuple[Gpu, ...], own: list[Record], resource: str, amount: int) -> tuple[Gpu, ...]:
+    """The GPUs that an owner already has: a retry changes nothing."""
+    if len(own) != amount:
+        raise UsageError(
+            f"{own[0].owner} already holds {len(own)} GPUs as resource {resource!r}, {amount} asked for",
+            "ask for the same amount, for another --resource, or call deallocateAll first",
+        )
+    healthy = {gpu.uuid: gpu for gpu in gpus if not gpu.fault}
+    lost = [record for record in own if record.uuid not in healthy]
+    if lost:
+        names = ", ".join([f"{record.uuid} (index {record.index} at the time)" for record in lost[:4]])
+        raise TooFewGpusError(
+            f"{len(lost)} of the {amount} GPUs held by {own[0].owner} vanished, failed or are not visible: {names}",
+            "restart the task executor to get others",
+        )
+    return tuple(sorted([healthy[record.uuid] for record in own], key=lambda gpu: index_order(gpu.index)))
+
+
+def _too_few(gpus: tuple[Gpu, ...], records: tuple[Record, ...], amount: int, *, check_dead: bool) -> TooFewGpusError:
+    healthy = {gpu.uuid for gpu in gpus if not gpu.fault}
+    held = [record for record in records if record.uuid in healthy]
+    mend = "stop one of them" if check_dead else "add --check-dead to take over those of dead owners"
+    return TooFewGpusError(
+        f"too few GPUs: {amount} asked for, {len(gpus)} seen, {len(healthy)} healthy, {len(held)} held{_by_whom(held)}",
+        f"{mend}, or lower external-resource.<name>.amount" if held else "lower external-resource.<name>.amount",
+    )
+
+
+def _by_whom(held: list[Record]) -> str:
+    indexes: dict[str, list[str]] = {}
+    for record in held:
+        indexes.setdefault(str(record.owner), []).append(record.index)
+    owners = [f"{owner}: {_short(names)}" for owner, names in indexes.items()]
+    more = f"; and {len(owners) - 8} more owners" if len(owners) > 8 else ""
+    return f" by {'; '.join(owners[:8])}{more}" if owners else ""
+
+
+def _short(names: list[str]) -> str:
+    return ",".join(names[:16]) + (",..." if len(names) > 16 else "")

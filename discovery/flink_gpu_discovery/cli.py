@@ -1,0 +1,171 @@
+"""The command line: the one module that prints and exits.
+
+Writes with write(2) itself: standard output holds one whole line or nothing, and a failure to deliver it must be
+seen here, so that the GPUs can be taken back.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+
+from flink_gpu_discovery import arguments, settings
+from flink_gpu_discovery.errors import DiscoveryError, InputOutputError
+from flink_gpu_discovery.host import Deadline, Host
+from flink_gpu_discovery.operations.context import Context
+from flink_gpu_discovery.options import settle
+from flink_gpu_discovery.processes import Processes
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import NoReturn
+
+    from flink_gpu_discovery.arguments import Request
+
+_PROGRAM = "flink-gpu-discovery"
+_LONGEST_LINE = 1000
+_MOST_LINES = 3  # with the longest lines still under 4 KiB, since Flink reads the pipe only after the exit
+
+
+def run() -> NoReturn:
+    """Be the program. Ends with ``os._exit``: everything is written, and tearing Python down takes time."""
+    os._exit(main(sys.argv[1:], os.environ, Host()))
+
+
+def main(words: list[str], environment: Mapping[str, str], host: Host) -> int:
+    """Carry out one command and return its exit code (``errors`` lists them)."""
+    try:
+        _secure_standard_streams()
+        request = arguments.parse(words)
+        _dispatch(request, environment, host)
+    except DiscoveryError as error:
+        _complain([str(error)])
+        return error.exit_code
+    except KeyboardInterrupt:
+        return 130
+    except Exception as error:
+        if "--debug" in words:
+            import traceback
+
+            _complain([traceback.format_exc()])
+        else:
+            _complain([f"internal error: {type(error).__name__}: {error}; run it with --debug and report this"])
+        return 1
+    return 0
+
+
+def _dispatch(request: Request, environment: Mapping[str, str], host: Host) -> None:
+    if request.command == "help":
+        from flink_gpu_discovery import usage
+
+        _print(usage.text(request.topic))
+    elif request.command == "version":
+        from flink_gpu_discovery import __version__
+
+        _print(f"{_PROGRAM} {__version__}\n")
+    else:
+        _operate(request, _context(request, environment, host))
+
+
+def _context(request: Request, environment: Mapping[str, str], host: Host) -> Context:
+    config = request.given.text("config")
+    stored = settings.load(config or f"{host.etc}/flink-gpu-discovery.conf", required=config is not None)
+    options = settle(request.given, stored, f"{host.run}/flink-gpu-discovery/ledger")
+    processes = Processes(host)
+    deadline = Deadline(start=processes.started_at(), seconds=options.deadline_seconds)
+    return Context(host=host, environment=environment, options=options, deadline=deadline, processes=processes)
+
+
+def _operate(request: Request, context: Context) -> None:
+    as_json = request.given.has("json")
+    if request.command == "allocate":
+        _allocate(context, request.amount)
+    elif request.command in ("deallocateAll", "release"):
+        from flink_gpu_discovery.operations.release import deallocate_all
+
+        deallocate_all(context)
+    elif request.command == "reclaim":
+        _reclaim(context, as_json)
+    elif request.command == "status":
+        _status(context, as_json)
+    else:
+        _inventory(context, as_json)
+
+
+def _allocate(context: Context, amount: int) -> None:
+    from flink_gpu_discovery.operations.allocate import allocate
+
+    grant = allocate(context, amount)
+    _complain(list(grant.notes))
+    if not grant.ids:
+        return
+    try:
+        _print(",".join(grant.ids) + "\n")
+    except InputOutputError:
+        if grant.undo:
+            grant.undo()
+        raise
+
+
+def _reclaim(context: Context, as_json: bool) -> None:
+    from flink_gpu_discovery import report
+    from flink_gpu_discovery.operations.release import reclaim
+
+    _print(report.reclaimed(context.options.ledger, reclaim(context), as_json=as_json))
+
+
+def _status(context: Context, as_json: bool) -> None:
+    from flink_gpu_discovery import report
+    from flink_gpu_discovery.ledger.store import Ledger
+
+    records = Ledger(context.options.ledger).read()
+    liveness = {record.owner.identity: context.processes.liveness(record.owner) for record in records}
+    _print(report.status(context.options.ledger, records, liveness, as_json=as_json))
+
+
+def _inventory(context: Context, as_json: bool) -> None:
+    from flink_gpu_discovery import report
+    from flink_gpu_discovery.gpus import inventory
+    from flink_gpu_discovery.visibility import narrow
+
+    seen = inventory.take(context.options.backend, context.host, context.environment, context.deadline)
+    gpus, hidden = narrow(seen.gpus, context.environment)
+    if not as_json:
+        _complain([*seen.notes, *hidden])
+    _print(report.inventory(seen, {gpu.uuid for gpu in gpus}, hidden, as_json=as_json))
+
+
+def _secure_standard_streams() -> None:
+    """Descriptors 0 and 2 that are closed become ``/dev/null``, lest a file of ours takes their number."""
+    for descriptor in (0, 1, 2):
+        try:
+            os.fstat(descriptor)
+        except OSError as error:
+            os.open(os.devnull, os.O_RDWR)  # takes the lowest free number
+            if descriptor == 1:
+                raise InputOutputError("standard output is closed", "open it: the answer goes there") from error
+
+
+def _print(text: str) -> None:
+    content = text.encode("utf-8", "surrogateescape")
+    try:
+        while content:
+            content = content[os.write(1, content) :]
+    except OSError as error:
+        raise InputOutputError(
+            f"cannot write to standard output: {error.strerror}", "nothing is held for this call; call again"
+        ) from error
+
+
+def _complain(lines: list[str]) -> None:
+    """One line per problem on standard error, printable whatever stands in it; never an error of its own."""
+    if len(lines) > _MOST_LINES:
+        lines = [*lines[: _MOST_LINES - 1], f"{len(lines) - _MOST_LINES + 1} more notes, see 'inventory'"]
+    for line in lines:
+        shown = line if len(line) <= _LONGEST_LINE else line[: _LONGEST_LINE - 3] + "..."
+        printable = "".join([character if character.isprintable() else "?" for character in shown])
+        try:
+            os.write(2, f"{_PROGRAM}: {printable}\n".encode("ascii", "backslashreplace"))
+        except OSError:
+            return

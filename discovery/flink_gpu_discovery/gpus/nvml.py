@@ -1,0 +1,137 @@
+"""NVIDIA GPUs through NVML, with the real binding ``pynvml`` (distribution ``nvidia-ml-py``).
+
+Everything that touches the library happens in a bounded child (``answer``); the parent reads its lines.
+One GPU that can't be asked is left out with a note, and does not hide the others.
+"""
+
+from __future__ import annotations
+
+import os
+
+from flink_gpu_discovery import fields
+from flink_gpu_discovery.errors import SystemRefusedError
+from flink_gpu_discovery.gpus import bounded
+from flink_gpu_discovery.gpus.pci import normal_address
+from flink_gpu_discovery.models import Gpu, Inventory
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+_MISMATCH_MEND = "the driver was upgraded under way: reboot, or unload and reload its kernel modules"
+
+
+def query(seconds: float) -> Inventory:
+    """Ask NVML for at most ``seconds``; ``SystemRefusedError`` or ``TryAgainError`` if it doesn't answer."""
+    answered = bounded.ask("NVML", answer, seconds)
+    lines = _lines(answered.output)
+    for line in lines:
+        if line[0] == "error":
+            raise SystemRefusedError(f"NVML: {line[1]}", line[2])
+    if not lines or lines[-1] != ("end",):
+        raise SystemRefusedError(
+            f"NVML: the query ended early with status {answered.status}: {answered.errors.strip()[-200:]}",
+            "see 'dmesg' for the driver's messages",
+        )
+    gpus = tuple([_gpu(line) for line in lines if line[0] == "gpu"])
+    return Inventory("nvml", gpus, tuple([line[1] for line in lines if line[0] == "note"]))
+
+
+def _lines(output: str) -> list[tuple[str, ...]]:
+    try:
+        return [fields.split(line) for line in output.splitlines()]
+    except ValueError:
+        return []  # the library itself wrote into the answer
+
+
+def _gpu(line: tuple[str, ...]) -> Gpu:
+    _, index, uuid, pci_address, name, node, fault = line
+    return Gpu(uuid=uuid, index=index, pci_address=pci_address, name=name, vendor="nvidia", node=node, fault=fault)
+
+
+def answer() -> None:
+    """In the child: write one line per GPU or note, or one error, then ``end``."""
+    try:
+        import pynvml
+    except ImportError:
+        _say("error", "pynvml is not importable", "install nvidia-ml-py beside this program")
+        return
+    try:
+        pynvml.nvmlInit()
+        count = pynvml.nvmlDeviceGetCount()
+    except pynvml.NVMLError as error:
+        mismatch = isinstance(error, pynvml.NVMLError_LibRmVersionMismatch)
+        _say("error", str(error), _MISMATCH_MEND if mismatch else "see 'nvidia-smi' and 'dmesg'")
+        return
+    for index in range(count):
+        try:
+            _describe(pynvml, index)
+        except pynvml.NVMLError as error:
+            _say("note", f"NVML: GPU {index} is left out: {error}")
+    _say("end")
+
+
+def _describe(pynvml: Any, index: int) -> None:
+    """NvmlDeviceGetHandleByIndex and what it leads to; the MIG instances in place of a GPU split into such."""
+    gpu = pynvml.nvmlDeviceGetHandleByIndex(index)
+    address = normal_address(_text(pynvml.nvmlDeviceGetPciInfo(gpu).busId))
+    name = _text(pynvml.nvmlDeviceGetName(gpu))
+    node = _node(pynvml, gpu)
+    fault = _fault(pynvml, gpu)
+    if not _mig_enabled(pynvml, gpu):
+        _say("gpu", str(index), _text(pynvml.nvmlDeviceGetUUID(gpu)), address, name, node, fault)
+        return
+    instances = _mig_instances(pynvml, gpu)
+    for place, instance in instances:
+        uuid = _text(pynvml.nvmlDeviceGetUUID(instance))
+        _say("gpu", f"{index}:{place}", uuid, address, f"{name} MIG", node, fault)
+    if not instances:
+        _say("note", f"NVML: GPU {index} is left out: MIG is on and it has no instances")
+
+
+def _node(pynvml: Any, gpu: Any) -> str:
+    try:
+        return f"/dev/nvidia{pynvml.nvmlDeviceGetMinorNumber(gpu)}"
+    except _not_supported(pynvml):
+        return ""  # "not supported" in some virtual machines; it can be used, but not isolated
+
+
+def _fault(pynvml: Any, gpu: Any) -> str:
+    """Why the driver itself says that this GPU must be replaced; counts of past errors are no reason."""
+    try:
+        if pynvml.nvmlDeviceGetRemappedRows(gpu)[3]:
+            return "row remapping failed"
+    except _not_supported(pynvml):
+        pass  # before Ampere
+    return ""
+
+
+def _mig_enabled(pynvml: Any, gpu: Any) -> bool:
+    try:
+        return bool(pynvml.nvmlDeviceGetMigMode(gpu)[0] == pynvml.NVML_DEVICE_MIG_ENABLE)
+    except _not_supported(pynvml):
+        return False  # a GPU or a driver without MIG
+
+
+def _mig_instances(pynvml: Any, gpu: Any) -> list[tuple[int, Any]]:
+    found = []
+    for place in range(pynvml.nvmlDeviceGetMaxMigDeviceCount(gpu)):
+        try:
+            found.append((place, pynvml.nvmlDeviceGetMigDeviceHandleByIndex(gpu, place)))
+        except (pynvml.NVMLError_NotFound, pynvml.NVMLError_InvalidArgument):
+            continue  # places may be empty
+    return found
+
+
+def _not_supported(pynvml: Any) -> tuple[type[Exception], ...]:
+    """A GPU or a driver without the feature; any other error means that the GPU can't be trusted."""
+    return pynvml.NVMLError_NotSupported, pynvml.NVMLError_FunctionNotFound
+
+
+def _text(value: str | bytes) -> str:
+    """Pynvml answered in bytes up to release 11.5."""
+    return value.decode("utf-8", "replace") if isinstance(value, bytes) else value
+
+
+def _say(*values: str) -> None:
+    os.write(1, fields.join(values).encode("ascii") + b"\n")

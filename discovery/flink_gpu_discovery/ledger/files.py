@@ -1,0 +1,200 @@
+"""Opening and replacing the ledger's files, and what each refusal of the system means.
+
+Nothing is followed through symbolic links, nothing is read that others could have planted, and a replacement
+is complete or not there at all: temporary file, fsync, rename, fsync of the folder.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat
+
+from flink_gpu_discovery.errors import (
+    DiscoveryError,
+    InputOutputError,
+    LedgerDamagedError,
+    PermissionRefusedError,
+)
+
+_FOLDER_MODE = 0o770
+_FILE_MODE = 0o660
+_LARGEST_BYTES = 4 * 1024 * 1024  # a record takes about 200
+_FLAGS = os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY
+
+
+def refused(path: str, action: str, error: OSError) -> DiscoveryError:
+    """The error of the tree that an ``OSError`` on the ledger's files comes to."""
+    reason = f"cannot {action} {path}: {error.strerror}"
+    if error.errno in (errno.EACCES, errno.EPERM):
+        return PermissionRefusedError(
+            f"{reason} (as uid {os.geteuid()})", "let the task executors' user or group own the ledger's folder"
+        )
+    if error.errno == errno.ELOOP:
+        return PermissionRefusedError(f"{reason}: a symbolic link is not followed", "name the file itself")
+    if error.errno == errno.ENOENT:
+        return InputOutputError(reason, f"create the folder {os.path.dirname(path)}")
+    return InputOutputError(reason, "see to the file system, then try again")
+
+
+def exists(path: str) -> bool:
+    """Whether the path names anything, even a dangling link."""
+    try:
+        os.lstat(path)
+    except FileNotFoundError:
+        return False
+    except OSError as error:
+        raise refused(path, "look at", error) from error
+    return True
+
+
+def read(path: str) -> bytes | None:
+    """The file's content, None if there is no such file."""
+    try:
+        descriptor = os.open(path, os.O_RDONLY | _FLAGS)
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise refused(path, "open", error) from error
+    try:
+        size = _check_trusted(path, os.fstat(descriptor)).st_size
+        if size > _LARGEST_BYTES:
+            raise LedgerDamagedError(f"{path} holds {size} bytes, more than any ledger", "keep it and name another")
+        return _read_all(descriptor)
+    except OSError as error:
+        raise refused(path, "read", error) from error
+    finally:
+        os.close(descriptor)
+
+
+def open_lock(path: str) -> int:
+    """A descriptor of the lock file, made on first use (and its folder with it)."""
+    for _ in range(3):
+        try:
+            return _opened_lock(path, os.O_RDWR)
+        except FileNotFoundError:
+            _make_folder(os.path.dirname(path))
+        try:
+            return _opened_lock(path, os.O_RDWR | os.O_CREAT | os.O_EXCL)
+        except FileExistsError:
+            continue  # another process made it just now
+        except OSError as error:
+            raise refused(path, "create", error) from error
+    raise InputOutputError(f"{path} comes and goes", "find out what removes it")
+
+
+def replace(path: str, content: bytes) -> None:
+    """Put ``content`` in the file's place; only for the holder of the lock.
+
+    The temporary file has one fixed name: whatever an interrupted call left there goes with the next one.
+    """
+    temporary = f"{path}.new"
+    try:
+        _write_new(temporary, content, os.path.dirname(path))
+        os.rename(temporary, path)
+    except OSError as error:
+        _remove_quietly(temporary)
+        raise refused(path, "write", error) from error
+    _sync_folder(os.path.dirname(path))
+
+
+def _opened_lock(path: str, flags: int) -> int:
+    try:
+        descriptor = os.open(path, flags | _FLAGS, _FILE_MODE)
+    except (FileNotFoundError, FileExistsError):
+        raise
+    except OSError as error:
+        raise refused(path, "open", error) from error
+    try:
+        if flags & os.O_CREAT:
+            _share(descriptor, os.path.dirname(path))
+        _check_trusted(path, os.fstat(descriptor))
+    except BaseException:
+        os.close(descriptor)
+        raise
+    return descriptor
+
+
+def _check_trusted(path: str, found: os.stat_result) -> os.stat_result:
+    """Refuse what is no plain file, and what a stranger could have put into a world-writable folder."""
+    if not stat.S_ISREG(found.st_mode):
+        raise LedgerDamagedError(f"{path} is not a regular file", "name another")
+    if found.st_uid in (0, os.geteuid()):
+        return found
+    folder = os.path.dirname(path)
+    if os.stat(folder).st_mode & stat.S_IWOTH:
+        raise PermissionRefusedError(
+            f"{path} belongs to uid {found.st_uid} in a folder that everybody may write, and the caller is uid"
+            f" {os.geteuid()}",
+            "keep the ledger in a folder of the task executors' user or group",
+        )
+    return found
+
+
+def _read_all(descriptor: int) -> bytes:
+    pieces: list[bytes] = []
+    while True:
+        piece = os.read(descriptor, 1024 * 1024)
+        if not piece:
+            return b"".join(pieces)
+        pieces.append(piece)
+
+
+def _make_folder(folder: str) -> None:
+    """One level only: a missing parent is a mistake in the path rather than a first start."""
+    try:
+        os.mkdir(folder, _FOLDER_MODE)
+        os.chmod(folder, _FOLDER_MODE)  # whatever the umask is
+    except FileExistsError:
+        pass
+    except OSError as error:
+        raise refused(folder, "create", error) from error
+
+
+def _share(descriptor: int, folder: str) -> None:
+    """Mode and group of a new file: readable and writable for whoever shares the folder."""
+    os.fchmod(descriptor, _FILE_MODE)
+    group = os.stat(folder).st_gid
+    if os.fstat(descriptor).st_gid != group:
+        try:
+            os.fchown(descriptor, -1, group)
+        except PermissionError:
+            pass  # not a member of the folder's group, so nobody of that group shares with us
+
+
+def _write_new(path: str, content: bytes, folder: str) -> None:
+    _remove(path)
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | _FLAGS, _FILE_MODE)
+    try:
+        _share(descriptor, folder)
+        written = 0
+        while written < len(content):
+            written += os.write(descriptor, content[written:])
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _remove(path: str) -> None:
+    try:
+        os.unlink(path)
+    except FileNotFoundError:
+        pass
+
+
+def _remove_quietly(path: str) -> None:
+    try:
+        os.unlink(path)
+    except OSError:
+        pass  # the error that led here says it all
+
+
+def _sync_folder(folder: str) -> None:
+    try:
+        descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+    except OSError as error:
+        raise refused(folder, "sync", error) from error

@@ -1,0 +1,109 @@
+"""The values that the modules exchange: GPUs, owners and the ledger's records.
+
+Plain classes with ``__slots__`` instead of dataclasses: importing ``dataclasses`` costs three times
+as much as starting Python.
+"""
+
+from __future__ import annotations
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Final
+
+
+def index_order(index: str) -> tuple[int, int]:
+    """Sort key of an index: ``3`` -> (3, -1), ``3:1`` (MIG instance 1 of GPU 3) -> (3, 1)."""
+    gpu, _, instance = index.partition(":")
+    return int(gpu), int(instance) if instance else -1
+
+
+class Gpu:
+    """One GPU, or one MIG instance, as a backend saw it just now.
+
+    ``index`` is what the vendor's tools call it today (``3``, or ``3:1`` for a MIG instance) and may
+    move; ``uuid`` is what it is known by. ``pci_address`` is spelt as in ``/sys/bus/pci/devices``.
+    ``node`` is its device node, empty where it has none. ``fault`` says why it must not be handed
+    out, empty when healthy.
+    """
+
+    __slots__ = ("fault", "index", "name", "node", "pci_address", "uuid", "vendor")
+
+    def __init__(
+        self, *, uuid: str, index: str, pci_address: str, name: str, vendor: str, node: str = "", fault: str = ""
+    ) -> None:
+        self.uuid: Final = uuid
+        self.index: Final = index
+        self.pci_address: Final = pci_address
+        self.name: Final = name
+        self.vendor: Final = vendor
+        self.node: Final = node
+        self.fault: Final = fault
+
+
+class Inventory:
+    """What a backend answered: GPUs in index order, and notes on those that it had to leave out."""
+
+    __slots__ = ("backend", "gpus", "notes")
+
+    def __init__(self, backend: str, gpus: tuple[Gpu, ...], notes: tuple[str, ...] = ()) -> None:
+        self.backend: Final = backend
+        self.gpus: Final = tuple(sorted(gpus, key=lambda gpu: index_order(gpu.index)))
+        self.notes: Final = notes
+
+
+class Owner:
+    """A task executor: a process that can't be mistaken for a later one with the same PID.
+
+    ``start_time`` is in clock ticks since boot (field 22 of ``/proc/PID/stat``), ``pid_namespace``
+    the inode number of the namespace that ``pid`` counts in, ``uid`` the real user id.
+    """
+
+    __slots__ = ("boot_id", "command", "pid", "pid_namespace", "start_time", "uid")
+
+    def __init__(self, *, pid: int, start_time: int, boot_id: str, pid_namespace: int, uid: int, command: str) -> None:
+        self.pid: Final = pid
+        self.start_time: Final = start_time
+        self.boot_id: Final = boot_id
+        self.pid_namespace: Final = pid_namespace
+        self.uid: Final = uid
+        self.command: Final = command
+
+    @property
+    def identity(self) -> tuple[int, int, str, int]:
+        """What makes two owners the same; a process may change its uid and its name."""
+        return self.pid, self.start_time, self.boot_id, self.pid_namespace
+
+    def __str__(self) -> str:
+        return f"pid {self.pid} ({self.command})"
+
+
+class Record:
+    """One line of the ledger: a GPU held by an owner for one of Flink's external resources.
+
+    ``index`` and ``pci_address`` are those at the time of the grant, ``since`` is UTC in ISO 8601,
+    ``state`` is ``held``, or ``pending`` while a confinement is being set up; ``cgroup`` is the
+    owner's confinement, empty where there is none.
+    """
+
+    __slots__ = ("cgroup", "index", "owner", "pci_address", "resource", "since", "state", "uuid")
+
+    def __init__(
+        self,
+        *,
+        uuid: str,
+        index: str,
+        pci_address: str,
+        resource: str,
+        owner: Owner,
+        since: str,
+        state: str = "held",
+        cgroup: str = "",
+    ) -> None:
+        self.uuid: Final = uuid
+        self.index: Final = index
+        self.pci_address: Final = pci_address
+        self.resource: Final = resource
+        self.owner: Final = owner
+        self.since: Final = since
+        self.state: Final = state
+        self.cgroup: Final = cgroup

@@ -1,0 +1,221 @@
+"""Options from the command line and the settings file, and what they come to together.
+
+Both sources hand over the texts as written (``Given``); ``settle`` is the one place that converts them, so
+an error can name the source it came from.
+"""
+
+from __future__ import annotations
+
+from flink_gpu_discovery.errors import DiscoveryError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Final
+
+ALIASES = {"coordination-file": "ledger"}
+FLAGS = ("check-dead", "coordinate", "debug", "enable-coordination-mode", "isolate", "json")
+# What the settings file may hold, under the same names as on the command line.
+SETTINGS = ("backend", "check-dead", "coordinate", "deadline", "id", "isolate", "ledger", "resource", "wait")
+BACKENDS = ("auto", "nvml", "nvidia-smi", "rocm-smi", "amd-sysfs")
+ID_KINDS = ("index", "uuid", "ordinal")
+
+_YES = ("1", "on", "true", "yes")
+_NO = ("0", "false", "no", "off")
+_NAME_CHARACTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-"
+_PID_MAX_LIMIT = 4 * 1024 * 1024  # include/linux/threads.h
+
+
+class Given:
+    """Option texts of one source, each with the place it was written at, and the error to blame on it."""
+
+    __slots__ = ("_places", "_texts", "error")
+
+    def __init__(self, error: type[DiscoveryError]) -> None:
+        self.error: Final = error
+        self._texts: Final[dict[str, str]] = {}
+        self._places: Final[dict[str, str]] = {}
+
+    def add(self, name: str, text: str, place: str) -> bool:
+        """Note an option; False if it was there already."""
+        if name in self._texts:
+            return False
+        self._texts[name] = text
+        self._places[name] = place
+        return True
+
+    def text(self, name: str) -> str | None:
+        """An option's text as written."""
+        return self._texts.get(name)
+
+    def has(self, name: str) -> bool:
+        """Whether this source gives the option."""
+        return name in self._texts
+
+    def refuse(self, name: str, expected: str) -> DiscoveryError:
+        """The error for a text that means nothing."""
+        text = self._texts[name]
+        shown = text if len(text) <= 60 else text[:60] + "..."
+        return self.error(f"{self._places[name]}: bad value {shown!r}", f"give {expected}")
+
+    def yes(self, name: str) -> bool | None:
+        """A yes/no option; None where it isn't given."""
+        text = self._texts.get(name)
+        if text is None:
+            return None
+        if text.lower() in _YES:
+            return True
+        if text.lower() in _NO:
+            return False
+        raise self.refuse(name, "yes or no")
+
+    def coordinates(self) -> bool | None:
+        """``coordinate``, which some other options imply; None where this source says nothing of it."""
+        implied_by = [name for name in ("check-dead", "isolate", "enable-coordination-mode") if self.yes(name)]
+        if self.has("ledger"):
+            implied_by.append("ledger")
+        explicit = self.yes("coordinate")
+        if explicit is False and implied_by:
+            raise self.refuse("coordinate", f"yes, or leave out {', '.join(implied_by)}")
+        return True if implied_by else explicit
+
+
+class Options:
+    """Everything settled: times in seconds, ``ledger`` an absolute path, ``owner_pid`` 0 for the caller."""
+
+    __slots__ = (
+        "backend",
+        "check_dead",
+        "coordinate",
+        "deadline_seconds",
+        "id_kind",
+        "isolate",
+        "ledger",
+        "migrate_upstream",
+        "owner_pid",
+        "resource",
+        "wait_seconds",
+    )
+
+    def __init__(
+        self,
+        *,
+        backend: str,
+        check_dead: bool,
+        coordinate: bool,
+        deadline_seconds: float,
+        id_kind: str,
+        isolate: bool,
+        ledger: str,
+        migrate_upstream: bool,
+        owner_pid: int,
+        resource: str,
+        wait_seconds: float,
+    ) -> None:
+        self.backend: Final = backend
+        self.check_dead: Final = check_dead
+        self.coordinate: Final = coordinate
+        self.deadline_seconds: Final = deadline_seconds
+        self.id_kind: Final = id_kind
+        self.isolate: Final = isolate
+        self.ledger: Final = ledger
+        self.migrate_upstream: Final = migrate_upstream
+        self.owner_pid: Final = owner_pid
+        self.resource: Final = resource
+        self.wait_seconds: Final = wait_seconds
+
+
+def settle(command_line: Given, settings: Given, default_ledger: str) -> Options:
+    """The command line overrides the settings, which override the defaults."""
+    sources = (command_line, settings)
+    upstream_mode = bool(command_line.yes("enable-coordination-mode"))
+    isolate = _flag(sources, "isolate")
+    stated = [source.coordinates() for source in sources]
+    return Options(
+        backend=_backend(sources),
+        check_dead=_flag(sources, "check-dead") or upstream_mode,
+        coordinate=bool(stated[1] if stated[0] is None else stated[0]),
+        deadline_seconds=_seconds(sources, "deadline", 8.0, least=0.1),
+        id_kind=_choice(sources, "id", ID_KINDS, "ordinal" if isolate else "index"),
+        isolate=isolate,
+        ledger=_ledger(sources, default_ledger),
+        migrate_upstream=upstream_mode,
+        owner_pid=_owner_pid(command_line),
+        resource=_resource(sources),
+        wait_seconds=_seconds(sources, "wait", 0.0, least=0.0),
+    )
+
+
+def _source(sources: tuple[Given, ...], name: str) -> Given | None:
+    for source in sources:
+        if source.has(name):
+            return source
+    return None
+
+
+def _flag(sources: tuple[Given, ...], name: str) -> bool:
+    source = _source(sources, name)
+    return bool(source.yes(name)) if source else False
+
+
+def _choice(sources: tuple[Given, ...], name: str, choices: tuple[str, ...], default: str) -> str:
+    source = _source(sources, name)
+    if source is None:
+        return default
+    text = source.text(name) or ""
+    if text not in choices:
+        raise source.refuse(name, f"one of {', '.join(choices)}")
+    return text
+
+
+def _seconds(sources: tuple[Given, ...], name: str, default: float, *, least: float) -> float:
+    source = _source(sources, name)
+    if source is None:
+        return default
+    text = source.text(name) or ""
+    whole, point, fraction = text.partition(".")
+    digits = whole + fraction
+    if not (digits.isascii() and digits.isdigit() and len(digits) <= 6 and whole and bool(point) == bool(fraction)):
+        raise source.refuse(name, "seconds, such as 8 or 2.5")
+    if not least <= float(text) <= 3600:
+        raise source.refuse(name, f"seconds from {least:g} to 3600")
+    return float(text)
+
+
+def _backend(sources: tuple[Given, ...]) -> str:
+    source = _source(sources, "backend")
+    if source is None:
+        return "auto"
+    text = source.text("backend") or ""
+    if text not in BACKENDS and not text.startswith("simulated:"):
+        raise source.refuse("backend", f"one of {', '.join(BACKENDS)}, simulated:N")
+    return text
+
+
+def _ledger(sources: tuple[Given, ...], default: str) -> str:
+    source = _source(sources, "ledger")
+    if source is None:
+        return default
+    text = source.text("ledger") or ""
+    if not text.startswith("/") or text.endswith("/") or "\n" in text:
+        # Relative to each caller's own folder, two task executors would keep two ledgers.
+        raise source.refuse("ledger", "the absolute path of a file")
+    return text
+
+
+def _resource(sources: tuple[Given, ...]) -> str:
+    source = _source(sources, "resource")
+    if source is None:
+        return "gpu"
+    text = source.text("resource") or ""
+    if not text or len(text) > 64 or text.strip(_NAME_CHARACTERS) or text == "-":
+        raise source.refuse("resource", "at most 64 letters, digits, '.', '_' and '-'")
+    return text
+
+
+def _owner_pid(command_line: Given) -> int:
+    text = command_line.text("owner-pid")
+    if text is None:
+        return 0
+    if not (text.isascii() and text.isdigit() and len(text) <= 7 and 1 < int(text) <= _PID_MAX_LIMIT):
+        raise command_line.refuse("owner-pid", "the task executor's process id, above 1")
+    return int(text)

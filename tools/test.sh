@@ -1,0 +1,20 @@
+#!/usr/bin/env bash
+# Everything that `make test` runs, part by part, with each part's wall time at the end.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+pytest=.venv/bin/pytest
+times=()
+
+part() {
+  local name=$1 start=$SECONDS
+  shift
+  echo "== $name"
+  "$@"
+  times+=("$(printf '%-28s %4d s' "$name" $((SECONDS - start)))")
+}
+
+part "lint" tools/lint.sh
+part "unit, command, ledger" "$pytest" -n 2 -m 'not flink'
+part "real Flink" "$pytest" -m flink
+
+printf '\n%s\n' "${times[@]}"
