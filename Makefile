@@ -13,7 +13,7 @@ help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 demo: ## task executors on this host get disjoint GPUs (simulated where there are none)
-	@$(PYTHON) tools/demo.py
+	@$(PYTHON) -m tools.demo
 
 setup: $(VENV)/.complete ## install what the tests need: system packages (as root), a virtual environment
 	@tools/system-packages.sh

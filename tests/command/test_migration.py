@@ -1,0 +1,72 @@
+"""The coordination file of Flink's own script: refused, or migrated under upstream's own option."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.support.executor import TaskExecutor
+from tests.support.script import run
+
+FOUR = ("--backend", "simulated:4")
+GONE = 4194304  # above pid_max of any running system's processes
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    return tmp_path / "flink-gpu-coordination"
+
+
+def test_it_is_refused_with_a_hint_and_kept(file: Path) -> None:
+    file.write_text(f"0 {GONE}\n")
+    result = run("1", *FOUR, "--coordination-file", str(file))
+    assert (result.code, result.out) == (65, "")
+    assert "coordination file of Flink's own script with 1 entries" in result.err
+    assert "--enable-coordination-mode" in result.err
+    assert file.read_text() == f"0 {GONE}\n"
+
+
+def test_live_entries_become_records_and_dead_ones_go(file: Path) -> None:
+    with TaskExecutor() as holder, TaskExecutor() as heir:
+        file.write_text(f"1 {holder.pid}\n3 {GONE}\n")
+        taken = heir.call("3", *FOUR, "--enable-coordination-mode", "--coordination-file", str(file))
+        assert (taken.code, taken.out) == (0, "0,2,3\n"), taken.err
+        records = json.loads(run("status", "--json", "--ledger", str(file)).out)["records"]
+        owners = {record["index"]: record["owner"]["pid"] for record in records}
+        assert owners == {"0": heir.pid, "1": holder.pid, "2": heir.pid, "3": heir.pid}
+        again = holder.call("1", *FOUR, "--enable-coordination-mode", "--coordination-file", str(file))
+        assert again.out == "1\n"
+
+
+def test_an_emptied_one_is_migrated(file: Path) -> None:
+    file.touch()
+    assert run("1", *FOUR, "--coordination-file", str(file)).code == 65
+    assert run("1", *FOUR, "--enable-coordination-mode", "--coordination-file", str(file)).out == "0\n"
+
+
+def test_a_gpu_with_two_live_owners_is_nobodys_guess(file: Path) -> None:
+    with TaskExecutor() as one, TaskExecutor() as other:
+        text = f"1 {one.pid}\n1 {other.pid}\n"
+        file.write_text(text)
+        result = run("1", *FOUR, "--enable-coordination-mode", "--coordination-file", str(file))
+        assert result.code == 65
+        assert "GPU 1 is held twice" in result.err
+        assert file.read_text() == text
+
+
+def test_a_held_index_that_is_not_there_is_nobodys_guess(file: Path) -> None:
+    with TaskExecutor() as one:
+        file.write_text(f"7 {one.pid}\n")
+        result = run("1", *FOUR, "--enable-coordination-mode", "--coordination-file", str(file))
+        assert result.code == 65
+        assert "GPU 7 is held but not visible" in result.err
+
+
+def test_a_migration_that_grants_nothing_changes_nothing(file: Path) -> None:
+    with TaskExecutor() as one:
+        file.write_text(f"1 {one.pid}\n")
+        result = run("4", *FOUR, "--enable-coordination-mode", "--coordination-file", str(file))
+        assert result.code == 69
+        assert file.read_text() == f"1 {one.pid}\n"
