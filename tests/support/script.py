@@ -28,11 +28,14 @@ def run(
     *words: str | bytes,
     program: Sequence[str] = (str(SCRIPT),),
     env: Mapping[str, str] | None = None,
+    cwd: Path | None = None,
     seconds: float = 20,
 ) -> Result:
     """Call the program with ``words``; its parent, so its owner, is this process."""
     environment = {"PATH": PATH, **(env or {})}
     if tuple(program) == MODULE:
         environment["PYTHONPATH"] = str(ROOT / "discovery")
-    done = subprocess.run([*program, *words], capture_output=True, env=environment, timeout=seconds, check=False)
+    done = subprocess.run(
+        [*program, *words], capture_output=True, env=environment, cwd=cwd, timeout=seconds, check=False
+    )
     return Result(done.returncode, done.stdout.decode(), done.stderr.decode())

@@ -27,14 +27,14 @@ def query(environment: Mapping[str, str], seconds: float) -> Inventory:
     answered = _run(path, _FIELDS, seconds)
     if "is not a valid field" in answered.output + answered.errors:  # drivers before 450
         answered = _run(path, _FIELDS_BEFORE_MIG, seconds)
+    if answered.flooded:
+        raise SystemRefusedError(f"{path} printed more than 1 MiB", "find out what it is")
     gpus, notes = parse(answered.output)
     complaint = " ".join([*notes, *answered.errors.split("\n")]).strip()
     if "version mismatch" in complaint:
         raise SystemRefusedError(
             f"nvidia-smi: {complaint[:200]}", "the driver was upgraded under way: reboot, or reload its kernel modules"
         )
-    if answered.flooded:
-        raise SystemRefusedError(f"{path} printed more than 1 MiB", "find out what it is")
     if answered.status != 0 and not gpus:
         raise SystemRefusedError(
             f"nvidia-smi: status {answered.status}: {complaint[:200] or 'no message'}", "see 'nvidia-smi' and 'dmesg'"

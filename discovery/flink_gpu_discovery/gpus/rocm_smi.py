@@ -21,9 +21,11 @@ def query(environment: Mapping[str, str], seconds: float) -> Inventory:
     """Run it for at most ``seconds``; ``SystemRefusedError`` if its answer is no use."""
     path = tools.find("rocm-smi", environment, _USUAL)
     answered = bounded.run_tool("rocm-smi", path, _ARGUMENTS, seconds)
+    if answered.flooded:
+        raise SystemRefusedError(f"{path} printed more than 1 MiB", "find out what it is")
     gpus, notes = parse(answered.output)
     if not gpus and (answered.status != 0 or notes):
-        complaint = " ".join([*notes, answered.errors.strip()])
+        complaint = " ".join([*notes, *answered.errors.split("\n")])
         raise SystemRefusedError(f"rocm-smi: status {answered.status}: {complaint[:200]}", "see 'rocm-smi' and 'dmesg'")
     return Inventory("rocm-smi", gpus, tuple([f"rocm-smi: {note}" for note in notes]))
 
@@ -32,7 +34,7 @@ def parse(output: str) -> tuple[tuple[Gpu, ...], tuple[str, ...]]:
     """The cards of the JSON object in ``output`` (warnings may stand before it), and notes on unusable ones."""
     start = output.find("{")
     try:
-        cards = json.loads(output[start:]) if start >= 0 else {}
+        cards = json.loads(output[start:] if start >= 0 else output)
     except ValueError:
         return (), (f"no JSON in {output[:120]!r}",)
     gpus, notes = [], []
