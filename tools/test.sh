@@ -13,6 +13,7 @@ part() {
   times+=("$(printf '%-28s %4d s' "$name" $((SECONDS - start)))")
 }
 
+part "fetch Flink (once)" .venv/bin/python tools/fetch_flink.py 2.3.0
 part "lint" tools/lint.sh
 part "unit, command, ledger" "$pytest" -n 2 -m 'not flink'
 part "real Flink" "$pytest" -m flink

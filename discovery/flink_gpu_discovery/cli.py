@@ -154,7 +154,7 @@ def _print(text: str) -> None:
             content = content[os.write(1, content) :]
     except OSError as error:
         raise InputOutputError(
-            f"cannot write to standard output: {error.strerror}", "nothing is held for this call; call again"
+            f"cannot write to standard output: {error.strerror}", "mend it and call again"
         ) from error
 
 

@@ -1,0 +1,1 @@
+"""Tests of the discovery script against a real Flink, started by its own scripts on loopback."""
