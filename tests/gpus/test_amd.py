@@ -69,6 +69,14 @@ def test_an_old_kernel_without_domain_and_unique_id_is_enough(tmp_path: Path) ->
     assert facts(topology(tmp_path, old)) == [("0", "GPU-PCI-0000:03:00.0", "0000:03:00.0", "/dev/dri/renderD128")]
 
 
+def test_partitions_of_a_gpu_have_its_address(tmp_path: Path) -> None:
+    parts = [
+        KfdGpu(FIRST.pci, render_minor=128 + part, card=5 + part, unique_id=7 + part, partition=part)
+        for part in range(3)
+    ]
+    assert {gpu.pci_address for gpu in topology(tmp_path, *parts).gpus} == {FIRST.pci}
+
+
 def test_a_host_without_the_topology_says_so(tmp_path: Path) -> None:
     with pytest.raises(SystemRefusedError, match="does not exist; load the amdgpu kernel module"):
         amd_sysfs.query(Host(sys=str(tmp_path)), 10)

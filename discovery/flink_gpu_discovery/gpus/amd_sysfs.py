@@ -52,7 +52,10 @@ def _describe(host: Host, folder: str) -> tuple[str, str, str, str]:
     """UUID, PCI address, name and render node. ``location_id`` is bus << 8 | device << 3 | function."""
     properties = _properties(f"{folder}/properties")
     location = properties["location_id"]
-    address = pci.address(properties.get("domain", 0), location >> 8, location >> 3 & 31, location & 7)
+    domain, bus, slot = properties.get("domain", 0), location >> 8, location >> 3 & 31
+    address = pci.address(domain, bus, slot, location & 7)
+    if not os.path.exists(f"{host.sys}/bus/pci/devices/{address}"):
+        address = pci.address(domain, bus, slot, 0)  # a partition's number stands where the function did
     minor = properties.get("drm_render_minor", 0)
     node = f"/dev/dri/renderD{minor}" if minor > 0 else ""
     name = f"AMD {properties.get('device_id', 0):04x} {_name(folder)}".strip()

@@ -7,6 +7,7 @@ One GPU that can't be asked is left out with a note, and does not hide the other
 from __future__ import annotations
 
 import os
+import sys
 
 from flink_gpu_discovery import fields
 from flink_gpu_discovery.errors import SystemRefusedError
@@ -52,7 +53,7 @@ def _gpu(line: tuple[str, ...]) -> Gpu:
 def answer() -> None:
     """In the child: write one line per GPU or note, or one error, then ``end``."""
     try:
-        import pynvml
+        pynvml = _imported()
     except ImportError:
         _say("error", "pynvml is not importable", "install nvidia-ml-py beside this program")
         return
@@ -69,6 +70,24 @@ def answer() -> None:
         except pynvml.NVMLError as error:
             _say("note", f"NVML: GPU {index} is left out: {error}")
     _say("end")
+
+
+def _imported() -> Any:
+    """Import pynvml without ``ctypes.util``, which it imports and doesn't use, and which takes half of the time."""
+    module: Any = type(os)("ctypes.util")
+    module.find_library = _find_library
+    sys.modules.setdefault("ctypes.util", module)
+    import pynvml
+
+    return pynvml
+
+
+def _find_library(name: str) -> str | None:
+    """The real one, should some release of pynvml call it after all."""
+    del sys.modules["ctypes.util"]
+    from ctypes.util import find_library
+
+    return find_library(name)
 
 
 def _describe(pynvml: Any, index: int) -> None:
