@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import os
 import select
-import signal
 import time
 
 from flink_gpu_discovery.errors import TryAgainError
@@ -19,6 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Final
 
+_SIGKILL = 9  # asm-generic/signal.h; importing ``signal`` takes as long as the rest of the call
 _LARGEST_OUTPUT_BYTES = 1024 * 1024
 _PAUSE_SECONDS = 0.02
 
@@ -127,7 +127,7 @@ def _collect(name: str, child: int, output_read: int, errors_read: int, end: flo
         if ended or flooded:
             _kill(child)  # what it may have left behind in its group
             return Answer(
-                status=os.waitstatus_to_exitcode(status) if ended else -signal.SIGKILL,
+                status=os.waitstatus_to_exitcode(status) if ended else -_SIGKILL,
                 output=pipes[0].text(),
                 errors=pipes[1].text(),
                 flooded=flooded,
@@ -150,6 +150,6 @@ def _wait_for_output(pipes: tuple[_Pipe, _Pipe], end: float) -> None:
 
 def _kill(child: int) -> None:
     try:
-        os.killpg(child, signal.SIGKILL)
+        os.killpg(child, _SIGKILL)
     except (ProcessLookupError, PermissionError):
         pass
