@@ -1,7 +1,7 @@
 """Opening and replacing the ledger's files, and what each refusal of the system means.
 
 Nothing is followed through symbolic links, nothing is read that others could have planted, and a replacement
-is complete or not there at all: temporary file, fsync, rename, fsync of the folder.
+is complete or not there at all: temporary file, fsync, rename, then fsync of the folder.
 """
 
 from __future__ import annotations
@@ -95,7 +95,19 @@ def replace(path: str, content: bytes) -> None:
     except OSError as error:
         _remove_quietly(temporary)
         raise refused(path, "write", error) from error
-    _sync_folder(os.path.dirname(path))
+
+
+def sync_folder(path: str) -> None:
+    """Make a replacement of the file at ``path`` last."""
+    folder = os.path.dirname(path)
+    try:
+        descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+    except OSError as error:
+        raise refused(folder, "sync", error) from error
 
 
 def _opened_lock(path: str, flags: int) -> int:
@@ -187,14 +199,3 @@ def _remove_quietly(path: str) -> None:
         os.unlink(path)
     except OSError:
         pass  # the error that led here says it all
-
-
-def _sync_folder(folder: str) -> None:
-    try:
-        descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-        try:
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
-    except OSError as error:
-        raise refused(folder, "sync", error) from error

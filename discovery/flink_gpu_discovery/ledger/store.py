@@ -48,13 +48,9 @@ class Ledger:
 
     def replace(self, before: tuple[Record, ...], after: tuple[Record, ...]) -> None:
         """Write ``after`` where ``before`` stood; only under the lock. On an error ``before`` stands again."""
+        files.replace(self.path, fileformat.render(after))
         try:
-            files.replace(self.path, fileformat.render(after))
+            files.sync_folder(self.path)
         except DiscoveryError:
-            # The folder's fsync may have failed after the rename. Where the disk is full this fails again, and
-            # the old file was never touched.
-            try:
-                files.replace(self.path, fileformat.render(before))
-            except DiscoveryError:
-                pass
+            files.replace(self.path, fileformat.render(before))
             raise
