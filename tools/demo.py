@@ -84,7 +84,7 @@ def _tell(story: _Story) -> None:
     _check(not successor & set().union(*given[1:]), "the successor got a live owner's GPU")
 
     print(f"\n$ {SCRIPT.name} status")
-    print(run("status", "--ledger", story.ledger).out)
+    print(run("status", "--ledger", story.ledger, "--backend", story.backend).out)
     print(f"$ {SCRIPT.name} reclaim    (after all of them have ended)")
     story.end_all()
     print(run("reclaim", "--ledger", story.ledger).out.rstrip())

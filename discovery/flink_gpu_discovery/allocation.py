@@ -54,12 +54,14 @@ def decide(
     amount: int,
     now: str,
     is_dead: Callable[[Owner], bool] | None,
+    still_used: Callable[[Record, Gpu], str],
 ) -> Decision:
     """Decide what ``owner`` gets for ``resource``; ``gpus`` ascending by index, ``now`` in ISO 8601.
 
     Unrecorded GPUs first, lowest index first; then, where ``is_dead`` is given (``--check-dead``), those
-    of owners that it proves dead. ``TooFewGpusError`` when that isn't enough, ``UsageError`` when the
-    owner already has another amount of this resource.
+    of owners that it proves dead, except where ``still_used`` says what yet uses one of them (empty:
+    nothing does). ``TooFewGpusError`` when that isn't enough, ``UsageError`` when the owner already has
+    another amount of this resource.
     """
     own = [record for record in records if _is_allotment(record, owner, resource)]
     if own:
@@ -67,12 +69,14 @@ def decide(
     held = {record.uuid: record for record in records}
     healthy = [gpu for gpu in gpus if not gpu.fault]
     chosen = [gpu for gpu in healthy if gpu.uuid not in held][:amount]
+    in_use: list[str] = []
     if len(chosen) < amount and is_dead is not None:
-        recorded = (gpu for gpu in healthy if gpu.uuid in held)
-        orphaned = [gpu for gpu in recorded if is_dead(held[gpu.uuid].owner)]
-        chosen += orphaned[: amount - len(chosen)]
+        orphaned = [gpu for gpu in healthy if gpu.uuid in held and is_dead(held[gpu.uuid].owner)]
+        uses = [still_used(held[gpu.uuid], gpu) for gpu in orphaned]
+        in_use = [f"GPU {gpu.index} is still used by {use}" for gpu, use in zip(orphaned, uses) if use]
+        chosen += [gpu for gpu, use in zip(orphaned, uses) if not use][: amount - len(chosen)]
     if len(chosen) < amount:
-        raise _too_few(gpus, records, amount, check_dead=is_dead is not None)
+        raise _too_few(gpus, records, amount, in_use, check_dead=is_dead is not None)
     chosen.sort(key=lambda gpu: index_order(gpu.index))
     granted = tuple([_record(gpu, owner, resource, now) for gpu in chosen])
     given = {gpu.uuid for gpu in chosen}
@@ -125,12 +129,18 @@ def _repeated(gpus: tuple[Gpu, ...], own: list[Record], resource: str, amount: i
     return tuple(sorted([healthy[record.uuid] for record in own], key=lambda gpu: index_order(gpu.index)))
 
 
-def _too_few(gpus: tuple[Gpu, ...], records: tuple[Record, ...], amount: int, *, check_dead: bool) -> TooFewGpusError:
+def _too_few(
+    gpus: tuple[Gpu, ...], records: tuple[Record, ...], amount: int, in_use: list[str], *, check_dead: bool
+) -> TooFewGpusError:
     healthy = {gpu.uuid for gpu in gpus if not gpu.fault}
     held = [record for record in records if record.uuid in healthy]
     mend = "stop one of them" if check_dead else "add --check-dead to take over those of dead owners"
+    if in_use:
+        mend = "end what still uses GPUs of dead owners, or add --take-busy"
+    used = "".join([f"; {use}" for use in in_use[:8]])
     return TooFewGpusError(
-        f"too few GPUs: {amount} asked for, {len(gpus)} seen, {len(healthy)} healthy, {len(held)} held{_by_whom(held)}",
+        f"too few GPUs: {amount} asked for, {len(gpus)} seen, {len(healthy)} healthy, {len(held)} held"
+        f"{_by_whom(held)}{used}",
         f"{mend}, or lower external-resource.<name>.amount" if held else "lower external-resource.<name>.amount",
     )
 

@@ -14,7 +14,6 @@ if TYPE_CHECKING:
     from typing import Final
 
 _DISCOVERY = ("backend", "config", "debug", "deadline")
-_LEDGER = ("config", "deadline", "debug", "ledger")
 _FLINK = (
     *_DISCOVERY,
     "check-dead",
@@ -25,6 +24,7 @@ _FLINK = (
     "ledger",
     "owner-pid",
     "resource",
+    "take-busy",
     "wait",
 )
 # Flink hands its one list of arguments to both of FLIP-108's functions, so these take the same options.
@@ -33,8 +33,8 @@ OPTIONS_OF = {
     "deallocateAll": _FLINK,
     "release": _FLINK,
     "inventory": (*_DISCOVERY, "json"),
-    "status": (*_LEDGER, "json"),
-    "reclaim": (*_LEDGER, "json"),
+    "status": (*_DISCOVERY, "json", "ledger"),
+    "reclaim": (*_DISCOVERY, "force", "gpu", "json", "ledger", "owner", "take-busy"),
 }
 _TAKES_AMOUNT = ("allocate", "release")
 _LONGEST_VALUE = 4096

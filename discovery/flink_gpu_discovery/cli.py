@@ -35,6 +35,7 @@ def run() -> NoReturn:
 
 def main(words: list[str], environment: Mapping[str, str], host: Host) -> int:
     """Carry out one command and return its exit code (``errors`` lists them)."""
+    os.umask(0)  # every file that is made here is made with its mode spelt out
     try:
         _secure_standard_streams()
         request = arguments.parse(words)
@@ -82,7 +83,7 @@ def _operate(request: Request, context: Context) -> None:
     if request.command == "allocate":
         _allocate(context, request.amount)
     elif request.command in ("deallocateAll", "release"):
-        from flink_gpu_discovery.operations.release import deallocate_all
+        from flink_gpu_discovery.operations.deallocate import deallocate_all
 
         deallocate_all(context)
     elif request.command == "reclaim":
@@ -110,18 +111,20 @@ def _allocate(context: Context, amount: int) -> None:
 
 def _reclaim(context: Context, as_json: bool) -> None:
     from flink_gpu_discovery import report
-    from flink_gpu_discovery.operations.release import reclaim
+    from flink_gpu_discovery.operations.reclaim import reclaim
 
-    _print(report.reclaimed(context.options.ledger, reclaim(context), as_json=as_json))
+    outcome = reclaim(context)
+    _complain(list(outcome.kept))
+    _print(report.reclaimed(context.options.ledger, outcome.freed, outcome.liveness, as_json=as_json))
 
 
 def _status(context: Context, as_json: bool) -> None:
     from flink_gpu_discovery import report
-    from flink_gpu_discovery.ledger.store import Ledger
+    from flink_gpu_discovery.operations.status import status
 
-    records = Ledger(context.options.ledger).read()
-    liveness = {record.owner.identity: context.processes.liveness(record.owner) for record in records}
-    _print(report.status(context.options.ledger, records, liveness, as_json=as_json))
+    now = status(context)
+    _complain(list(now.notes))
+    _print(report.status(context.options.ledger, now.records, now.liveness, now.seen, as_json=as_json))
 
 
 def _inventory(context: Context, as_json: bool) -> None:

@@ -11,6 +11,9 @@ if TYPE_CHECKING:
     from typing import Final
 
 
+Identity = tuple[int, int, str, int]  # PID, start time, boot id, PID namespace
+
+
 def index_order(index: str) -> tuple[int, int]:
     """Sort key of an index: ``3`` -> (3, -1), ``3:1`` (MIG instance 1 of GPU 3) -> (3, 1)."""
     gpu, _, instance = index.partition(":")
@@ -23,13 +26,23 @@ class Gpu:
     ``index`` is what the vendor's tools call it today (``3``, or ``3:1`` for a MIG instance) and may
     move; ``uuid`` is what it is known by. ``pci_address`` is spelt as in ``/sys/bus/pci/devices``.
     ``node`` is its device node, empty where it has none. ``fault`` says why it must not be handed
-    out, empty when healthy.
+    out, empty when healthy. ``compute_pids`` are the processes that compute on it, as far as the
+    backend tells.
     """
 
-    __slots__ = ("fault", "index", "name", "node", "pci_address", "uuid", "vendor")
+    __slots__ = ("compute_pids", "fault", "index", "name", "node", "pci_address", "uuid", "vendor")
 
     def __init__(
-        self, *, uuid: str, index: str, pci_address: str, name: str, vendor: str, node: str = "", fault: str = ""
+        self,
+        *,
+        uuid: str,
+        index: str,
+        pci_address: str,
+        name: str,
+        vendor: str,
+        node: str = "",
+        fault: str = "",
+        compute_pids: tuple[int, ...] = (),
     ) -> None:
         self.uuid: Final = uuid
         self.index: Final = index
@@ -38,6 +51,7 @@ class Gpu:
         self.vendor: Final = vendor
         self.node: Final = node
         self.fault: Final = fault
+        self.compute_pids: Final = compute_pids
 
 
 class Inventory:
@@ -69,7 +83,7 @@ class Owner:
         self.command: Final = command
 
     @property
-    def identity(self) -> tuple[int, int, str, int]:
+    def identity(self) -> Identity:
         """What makes two owners the same; a process may change its uid and its name."""
         return self.pid, self.start_time, self.boot_id, self.pid_namespace
 

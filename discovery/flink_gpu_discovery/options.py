@@ -13,9 +13,20 @@ if TYPE_CHECKING:
     from typing import Final
 
 ALIASES = {"coordination-file": "ledger"}
-FLAGS = ("check-dead", "coordinate", "debug", "enable-coordination-mode", "isolate", "json")
+FLAGS = ("check-dead", "coordinate", "debug", "enable-coordination-mode", "force", "isolate", "json", "take-busy")
 # What the settings file may hold, under the same names as on the command line.
-SETTINGS = ("backend", "check-dead", "coordinate", "deadline", "id", "isolate", "ledger", "resource", "wait")
+SETTINGS = (
+    "backend",
+    "check-dead",
+    "coordinate",
+    "deadline",
+    "id",
+    "isolate",
+    "ledger",
+    "resource",
+    "take-busy",
+    "wait",
+)
 BACKENDS = ("auto", "nvml", "nvidia-smi", "rocm-smi", "amd-sysfs")
 ID_KINDS = ("index", "uuid", "ordinal")
 
@@ -87,12 +98,16 @@ class Options:
         "check_dead",
         "coordinate",
         "deadline_seconds",
+        "force",
         "id_kind",
         "isolate",
         "ledger",
         "migrate_upstream",
         "owner_pid",
+        "pick_gpu",
+        "pick_owner",
         "resource",
+        "take_busy",
         "wait_seconds",
     )
 
@@ -103,25 +118,38 @@ class Options:
         check_dead: bool,
         coordinate: bool,
         deadline_seconds: float,
+        force: bool,
         id_kind: str,
         isolate: bool,
         ledger: str,
         migrate_upstream: bool,
         owner_pid: int,
+        pick_gpu: str,
+        pick_owner: int,
         resource: str,
+        take_busy: bool,
         wait_seconds: float,
     ) -> None:
         self.backend: Final = backend
         self.check_dead: Final = check_dead
         self.coordinate: Final = coordinate
         self.deadline_seconds: Final = deadline_seconds
+        self.force: Final = force
         self.id_kind: Final = id_kind
         self.isolate: Final = isolate
         self.ledger: Final = ledger
         self.migrate_upstream: Final = migrate_upstream
         self.owner_pid: Final = owner_pid
+        self.pick_gpu: Final = pick_gpu
+        self.pick_owner: Final = pick_owner
         self.resource: Final = resource
+        self.take_busy: Final = take_busy
         self.wait_seconds: Final = wait_seconds
+
+    @property
+    def picks_some(self) -> bool:
+        """Whether ``reclaim`` is told which records to free."""
+        return bool(self.pick_owner or self.pick_gpu)
 
 
 def settle(command_line: Given, settings: Given, default_ledger: str) -> Options:
@@ -130,17 +158,22 @@ def settle(command_line: Given, settings: Given, default_ledger: str) -> Options
     upstream_mode = bool(command_line.yes("enable-coordination-mode"))
     isolate = _flag(sources, "isolate")
     stated = [source.coordinates() for source in sources]
+    _check_picks(command_line)
     return Options(
         backend=_backend(sources),
         check_dead=_flag(sources, "check-dead") or upstream_mode,
         coordinate=bool(stated[1] if stated[0] is None else stated[0]),
         deadline_seconds=_seconds(sources, "deadline", 8.0, least=0.1),
+        force=_flag(sources, "force"),
         id_kind=_choice(sources, "id", ID_KINDS, "ordinal" if isolate else "index"),
         isolate=isolate,
         ledger=_ledger(sources, default_ledger),
         migrate_upstream=upstream_mode,
-        owner_pid=_owner_pid(command_line),
+        owner_pid=_pid(command_line, "owner-pid"),
+        pick_gpu=command_line.text("gpu") or "",
+        pick_owner=_pid(command_line, "owner"),
         resource=_resource(sources),
+        take_busy=_flag(sources, "take-busy"),
         wait_seconds=_seconds(sources, "wait", 0.0, least=0.0),
     )
 
@@ -212,10 +245,19 @@ def _resource(sources: tuple[Given, ...]) -> str:
     return text
 
 
-def _owner_pid(command_line: Given) -> int:
-    text = command_line.text("owner-pid")
+def _check_picks(command_line: Given) -> None:
+    """``reclaim`` takes one of --owner and --gpu, and --force only with one."""
+    picks = [name for name in ("owner", "gpu") if command_line.has(name)]
+    if len(picks) > 1:
+        raise command_line.refuse("owner", "either --owner or --gpu")
+    if command_line.has("force") and not picks:
+        raise command_line.error("--force alone would free every GPU", "add --owner PID or --gpu ID")
+
+
+def _pid(command_line: Given, name: str) -> int:
+    text = command_line.text(name)
     if text is None:
         return 0
     if not (text.isascii() and text.isdigit() and len(text) <= 7 and 1 < int(text) <= _PID_MAX_LIMIT):
-        raise command_line.refuse("owner-pid", "the task executor's process id, above 1")
+        raise command_line.refuse(name, "the task executor's process id, above 1")
     return int(text)

@@ -7,8 +7,9 @@ import json
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from typing import Any
 
-    from flink_gpu_discovery.models import Gpu, Inventory, Record
+    from flink_gpu_discovery.models import Gpu, Identity, Inventory, Record
 
 
 def inventory(seen: Inventory, visible: set[str], hidden: tuple[str, ...], *, as_json: bool) -> str:
@@ -30,41 +31,60 @@ def inventory(seen: Inventory, visible: set[str], hidden: tuple[str, ...], *, as
 
 
 def status(
-    ledger: str, records: tuple[Record, ...], liveness: dict[tuple[int, int, str, int], str], *, as_json: bool
+    ledger: str,
+    records: tuple[Record, ...],
+    liveness: dict[Identity, str],
+    seen: Inventory | None,
+    *,
+    as_json: bool,
 ) -> str:
-    """The ledger's records; ``liveness`` is each owner's, by its identity."""
+    """The ledger's records, each owner's liveness, and the GPUs as they are now; None if they can't be asked."""
+    now = None if seen is None else {gpu.uuid: gpu for gpu in seen.gpus}
     if as_json:
-        return _json({"ledger": ledger, "records": [_record(record, liveness) for record in records]})
+        entries = [{**_record(record, liveness), "gpu": _gpu_now(record, now)} for record in records]
+        return _json({"ledger": ledger, "records": entries})
     if not records:
         return f"no GPU is held ({ledger})\n"
-    return _table(
-        ("INDEX", "UUID", "RESOURCE", "PID", "COMMAND", "UID", "OWNER", "SINCE"),
-        [
-            (
-                record.index,
-                record.uuid,
-                record.resource,
-                str(record.owner.pid),
-                record.owner.command,
-                str(record.owner.uid),
-                liveness[record.owner.identity],
-                record.since,
-            )
-            for record in records
-        ],
+    heads = ("INDEX", "UUID", "GPU", "RESOURCE", "PID", "COMMAND", "UID", "OWNER", "SINCE")
+    return _table(heads, [_status_row(record, liveness, now) for record in records])
+
+
+def _status_row(record: Record, liveness: dict[Identity, str], now: dict[str, Gpu] | None) -> tuple[str, ...]:
+    owner = record.owner
+    gpu = _gpu_now(record, now)
+    health = {None: "?", True: gpu["fault"] or "ok", False: "missing"}[gpu["seen"]]
+    return (
+        str(gpu["index"] or record.index),
+        record.uuid,
+        str(health),
+        record.resource,
+        str(owner.pid),
+        owner.command,
+        str(owner.uid),
+        liveness[owner.identity],
+        record.since,
     )
 
 
-def reclaimed(ledger: str, records: tuple[Record, ...], *, as_json: bool) -> str:
-    """What ``reclaim`` gave back."""
+def _gpu_now(record: Record, now: dict[str, Gpu] | None) -> dict[str, Any]:
+    """Whether a recorded GPU is there, None if that isn't known, under which index, and what is wrong with it."""
+    gpu = (now or {}).get(record.uuid)
+    seen = None if now is None else gpu is not None
+    return {"seen": seen, "index": gpu.index if gpu else None, "fault": gpu.fault or None if gpu else None}
+
+
+def reclaimed(ledger: str, records: tuple[Record, ...], liveness: dict[Identity, str], *, as_json: bool) -> str:
+    """What ``reclaim`` gave back, and each owner's liveness then."""
     if as_json:
-        dead = {record.owner.identity: "dead" for record in records}
-        return _json({"ledger": ledger, "reclaimed": [_record(record, dead) for record in records]})
+        return _json({"ledger": ledger, "reclaimed": [_record(record, liveness) for record in records]})
     if not records:
         return f"nothing to reclaim ({ledger})\n"
-    return "".join(
-        [f"reclaimed GPU {record.index} ({record.uuid}) of {_plain(str(record.owner))}\n" for record in records]
-    )
+    return "".join([_reclaimed_line(record, liveness[record.owner.identity]) for record in records])
+
+
+def _reclaimed_line(record: Record, liveness: str) -> str:
+    how = "" if liveness == "dead" else f", whose owner is {liveness}"
+    return f"reclaimed GPU {record.index} ({record.uuid}) of {_plain(str(record.owner))}{how}\n"
 
 
 def _gpu(gpu: Gpu, visible: set[str]) -> dict[str, object]:
@@ -80,7 +100,7 @@ def _gpu(gpu: Gpu, visible: set[str]) -> dict[str, object]:
     }
 
 
-def _record(record: Record, liveness: dict[tuple[int, int, str, int], str]) -> dict[str, object]:
+def _record(record: Record, liveness: dict[Identity, str]) -> dict[str, object]:
     owner = record.owner
     return {
         "uuid": record.uuid,

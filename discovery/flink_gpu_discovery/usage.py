@@ -61,6 +61,7 @@ _FLINK_OPTIONS = """\
                       --coordinate (also: --coordination-file)
   --check-dead        when too few GPUs are free, take over those of owners that are
                       proven to have ended; implies --coordinate
+  --take-busy         take them over even if processes left behind still use them
   --enable-coordination-mode
                       as in Flink's own script: --coordinate --check-dead, and takes over
                       its coordination file
@@ -91,6 +92,11 @@ _LEDGER = """\
   --ledger PATH       the ledger, /run/flink-gpu-discovery/ledger if not given
 """
 
+_BACKEND = """\
+  --backend B         where to look for GPUs: auto (the default), nvml, nvidia-smi,
+                      rocm-smi, amd-sysfs, or simulated:N
+"""
+
 _COMMANDS = {
     "allocate": _ALLOCATE + _FLINK_OPTIONS,
     "deallocateAll": _DEALLOCATE + _FLINK_OPTIONS,
@@ -101,27 +107,35 @@ flink-gpu-discovery inventory [OPTIONS]
 List the GPUs that the backend sees, their health, and whether the environment
 (CUDA_VISIBLE_DEVICES and its like) shows them.
 
-  --backend B         auto (the default), nvml, nvidia-smi, rocm-smi, amd-sysfs,
-                      or simulated:N
 """
+    + _BACKEND
     + _COMMON,
     "status": """\
 flink-gpu-discovery status [OPTIONS]
 
-List the GPUs that are recorded in the ledger and their owners: alive, dead (proven), or
-unprovable (another PID namespace, a hidden /proc), which counts as alive.
+List the GPUs that are recorded in the ledger, whether they are still there, and their
+owners: alive, dead (proven), or unprovable (another PID namespace, a hidden /proc),
+which counts as alive.
 
 """
     + _LEDGER
+    + _BACKEND
     + _COMMON,
     "reclaim": """\
 flink-gpu-discovery reclaim [OPTIONS]
 
-Free the GPUs of every owner that is proven to have ended, and say which. For systemd:
+Free the GPUs of every owner that is proven to have ended, and say which. Those that
+processes it left behind still use are kept. For systemd:
 ExecStopPost=+/usr/local/bin/flink-gpu-discovery reclaim
 
+  --owner PID         only those of this owner, all of them or none
+  --gpu ID            only this one, by index in the ledger or by UUID
+  --force             what --owner or --gpu names, even if its owner is alive: that
+                      owner goes on using it, so end it first
+  --take-busy         even if processes left behind still use them
 """
     + _LEDGER
+    + _BACKEND
     + _COMMON,
 }
 

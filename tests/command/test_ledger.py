@@ -150,7 +150,7 @@ def test_a_lock_that_is_kept_ends_at_the_deadline(ledger: Path) -> None:
             start = time.monotonic()
             result = run("1", *FOUR, "--ledger", str(ledger), "--deadline", "1")
             assert (result.code, result.out) == (75, "")
-            assert "keeps the lock" in result.err
+            assert f"is still locked by pid {keeper.pid} (" in result.err
             assert time.monotonic() - start < 4
             assert not ledger.exists()
         finally:

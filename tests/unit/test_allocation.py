@@ -24,9 +24,17 @@ def decide(
     gpus: tuple[Gpu, ...] = GPUS,
     resource: str = "gpu",
     is_dead: Callable[[Owner], bool] | None = None,
+    still_used: Callable[[Record, Gpu], str] = lambda record, gpu: "",
 ) -> Decision:
     return allocation.decide(
-        gpus=gpus, records=records, owner=ME, resource=resource, amount=amount, now="now", is_dead=is_dead
+        gpus=gpus,
+        records=records,
+        owner=ME,
+        resource=resource,
+        amount=amount,
+        now="now",
+        is_dead=is_dead,
+        still_used=still_used,
     )
 
 
@@ -114,6 +122,20 @@ def test_a_live_owner_loses_nothing_to_check_dead() -> None:
     held = (record(GPUS[0], OTHER), record(GPUS[1], owner(300)))
     with pytest.raises(TooFewGpusError, match="2 held by pid 200"):
         decide(4, held, is_dead=lambda owner: owner.pid == 300)
+
+
+def test_a_dead_owners_gpu_that_is_still_used_is_not_handed_on() -> None:
+    held = (record(GPUS[0], OTHER), record(GPUS[1], OTHER))
+
+    def used(record: Record, gpu: Gpu) -> str:
+        return "pid 77, which computes on it" if gpu.index == "0" else ""
+
+    assert indexes(decide(3, held, is_dead=lambda owner: True, still_used=used)) == ["1", "2", "3"]
+    with pytest.raises(
+        TooFewGpusError, match="GPU 0 is still used by pid 77, which computes on it; end what"
+    ) as caught:
+        decide(4, held, is_dead=lambda owner: True, still_used=used)
+    assert "--take-busy" in caught.value.mend
 
 
 def test_faulty_gpus_are_neither_given_nor_taken_over() -> None:

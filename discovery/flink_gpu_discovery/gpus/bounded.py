@@ -63,6 +63,7 @@ def run_tool(name: str, path: str, arguments: tuple[str, ...], seconds: float) -
 def _be_child(work: Callable[[], None], output: int, errors: int) -> None:
     status = 127
     try:
+        os.umask(0o077)
         os.setsid()  # a process group of its own, which can be killed as a whole
         nothing = os.open(os.devnull, os.O_RDWR)
         os.dup2(nothing, 0)

@@ -47,8 +47,17 @@ def _lines(output: str) -> list[tuple[str, ...]]:
 
 
 def _gpu(line: tuple[str, ...]) -> Gpu:
-    _, index, uuid, pci_address, name, node, fault = line
-    return Gpu(uuid=uuid, index=index, pci_address=pci_address, name=name, vendor="nvidia", node=node, fault=fault)
+    _, index, uuid, pci_address, name, node, fault, pids = line
+    return Gpu(
+        uuid=uuid,
+        index=index,
+        pci_address=pci_address,
+        name=name,
+        vendor="nvidia",
+        node=node,
+        fault=fault,
+        compute_pids=tuple([int(pid) for pid in pids.split(",") if pid]),
+    )
 
 
 def answer() -> None:
@@ -93,19 +102,20 @@ def _find_library(name: str) -> str | None:
 
 
 def _describe(pynvml: Any, index: int) -> None:
-    """NvmlDeviceGetHandleByIndex and what it leads to; the MIG instances in place of a GPU split into such."""
+    """Say what NVML knows of a GPU, or in its place of each MIG instance that it is split into."""
     gpu = pynvml.nvmlDeviceGetHandleByIndex(index)
     address = normal_address(_text(pynvml.nvmlDeviceGetPciInfo(gpu).busId))
     name = _text(pynvml.nvmlDeviceGetName(gpu))
     node = _node(pynvml, gpu)
     fault = _fault(pynvml, gpu)
     if not _mig_enabled(pynvml, gpu):
-        _say("gpu", str(index), _text(pynvml.nvmlDeviceGetUUID(gpu)), address, name, node, fault)
+        uuid, pids = _text(pynvml.nvmlDeviceGetUUID(gpu)), _compute_pids(pynvml, gpu)
+        _say("gpu", str(index), uuid, address, name, node, fault, pids)
         return
     instances = _mig_instances(pynvml, gpu)
     for place, instance in instances:
-        uuid = _text(pynvml.nvmlDeviceGetUUID(instance))
-        _say("gpu", f"{index}:{place}", uuid, address, f"{name} MIG", node, fault)
+        uuid, pids = _text(pynvml.nvmlDeviceGetUUID(instance)), _compute_pids(pynvml, instance)
+        _say("gpu", f"{index}:{place}", uuid, address, f"{name} MIG", node, fault, pids)
     if not instances:
         _say("note", f"NVML: GPU {index} is left out: MIG is on and it has no instances")
 
@@ -125,6 +135,15 @@ def _fault(pynvml: Any, gpu: Any) -> str:
     except _not_supported(pynvml):
         pass  # before Ampere
     return ""
+
+
+def _compute_pids(pynvml: Any, device: Any) -> str:
+    """PIDs of nvmlDeviceGetComputeRunningProcesses; graphics alone, as of a desktop, are no use to speak of."""
+    try:
+        processes = pynvml.nvmlDeviceGetComputeRunningProcesses(device)
+    except _not_supported(pynvml):
+        return ""
+    return ",".join([str(process.pid) for process in processes])
 
 
 def _mig_enabled(pynvml: Any, gpu: Any) -> bool:

@@ -1,6 +1,7 @@
 """Opening and replacing the ledger's files, and what each refusal of the system means.
 
-Nothing is followed through symbolic links, nothing is read that others could have planted, and a replacement
+The modes here are meant as they stand: ``cli`` clears the umask, so that no file is there with others for even a
+moment. Nothing is followed through symbolic links, nothing is read that others could have planted, and a replacement
 is complete or not there at all: temporary file, fsync, rename, then fsync of the folder.
 """
 
@@ -16,10 +17,15 @@ from flink_gpu_discovery.errors import (
     LedgerDamagedError,
     PermissionRefusedError,
 )
+from flink_gpu_discovery.host import read_file
 
 _FOLDER_MODE = 0o770
 _FILE_MODE = 0o660
 _LARGEST_BYTES = 4 * 1024 * 1024  # a record takes about 200
+_NETWORK_FILE_SYSTEMS = (
+    *("9p", "afs", "beegfs", "ceph", "cifs", "fuse.ceph", "fuse.glusterfs", "fuse.sshfs", "glusterfs", "gpfs"),
+    *("lustre", "nfs", "nfs4", "ocfs2", "smb3", "smbfs"),
+)
 _FLAGS = os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY
 
 
@@ -28,7 +34,8 @@ def refused(path: str, action: str, error: OSError) -> DiscoveryError:
     reason = f"cannot {action} {path}: {error.strerror}"
     if error.errno in (errno.EACCES, errno.EPERM):
         return PermissionRefusedError(
-            f"{reason} (as uid {os.geteuid()})", "let the task executors' user or group own the ledger's folder"
+            f"{reason} (as uid {os.geteuid()})",
+            "let the task executors' user or group own the ledger's folder, or see SELinux's or AppArmor's log",
         )
     if error.errno == errno.ELOOP:
         return PermissionRefusedError(f"{reason}: a symbolic link is not followed", "name the file itself")
@@ -88,13 +95,18 @@ def replace(path: str, content: bytes) -> None:
 
     The temporary file has one fixed name: whatever an interrupted call left there goes with the next one.
     """
-    temporary = f"{path}.new"
+    temporary = _temporary(path)
     try:
         _write_new(temporary, content, os.path.dirname(path))
         os.rename(temporary, path)
     except OSError as error:
         _remove_quietly(temporary)
         raise refused(path, "write", error) from error
+
+
+def remove_leftover(path: str) -> None:
+    """Remove the temporary file of an interrupted call; only for the holder of the lock."""
+    _remove_quietly(_temporary(path))
 
 
 def sync_folder(path: str) -> None:
@@ -108,6 +120,29 @@ def sync_folder(path: str) -> None:
             os.close(descriptor)
     except OSError as error:
         raise refused(folder, "sync", error) from error
+
+
+def network_file_system(path: str, proc: str) -> str:
+    """The type of the file system that ``path`` lies on if that is shared between hosts, else empty.
+
+    Source: proc_pid_mountinfo(5). Fields: id, parent, major:minor, root, mount point, options, tags, ``-``, type.
+    """
+    try:
+        device = os.stat(os.path.dirname(path)).st_dev
+        lines = read_file(f"{proc}/self/mountinfo", _LARGEST_BYTES).decode("utf-8", "replace").splitlines()
+    except OSError:
+        return ""
+    numbers = f"{os.major(device)}:{os.minor(device)}"
+    for line in lines:
+        head, _, tail = line.partition(" - ")
+        kind = tail.partition(" ")[0]
+        if head.split()[2:3] == [numbers] and kind in _NETWORK_FILE_SYSTEMS:
+            return kind
+    return ""
+
+
+def _temporary(path: str) -> str:
+    return f"{path}.new"
 
 
 def _opened_lock(path: str, flags: int) -> int:
@@ -131,13 +166,13 @@ def _check_trusted(path: str, found: os.stat_result) -> os.stat_result:
     """Refuse what is no plain file, and what a stranger could have put into a world-writable folder."""
     if not stat.S_ISREG(found.st_mode):
         raise LedgerDamagedError(f"{path} is not a regular file", "name another")
-    if found.st_uid in (0, os.geteuid()):
+    if found.st_uid in (0, os.geteuid()) and found.st_nlink <= 1:
         return found
     folder = os.path.dirname(path)
     if os.stat(folder).st_mode & stat.S_IWOTH:
         raise PermissionRefusedError(
-            f"{path} belongs to uid {found.st_uid} in a folder that everybody may write, and the caller is uid"
-            f" {os.geteuid()}",
+            f"{path} belongs to uid {found.st_uid} and has {found.st_nlink} names, in a folder that everybody may"
+            f" write; the caller is uid {os.geteuid()}",
             "keep the ledger in a folder of the task executors' user or group",
         )
     return found
@@ -156,7 +191,6 @@ def _make_folder(folder: str) -> None:
     """One level only: a missing parent is a mistake in the path rather than a first start."""
     try:
         os.mkdir(folder, _FOLDER_MODE)
-        os.chmod(folder, _FOLDER_MODE)  # whatever the umask is
     except FileExistsError:
         pass
     except OSError as error:
@@ -164,8 +198,7 @@ def _make_folder(folder: str) -> None:
 
 
 def _share(descriptor: int, folder: str) -> None:
-    """Mode and group of a new file: readable and writable for whoever shares the folder."""
-    os.fchmod(descriptor, _FILE_MODE)
+    """Give a new file the folder's group, so that whoever shares the folder shares the file."""
     group = os.stat(folder).st_gid
     if os.fstat(descriptor).st_gid != group:
         try:

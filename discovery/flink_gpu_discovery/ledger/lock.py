@@ -10,6 +10,7 @@ import os
 import time
 
 from flink_gpu_discovery.errors import TryAgainError
+from flink_gpu_discovery.host import read_file
 from flink_gpu_discovery.ledger import files
 
 TYPE_CHECKING = False
@@ -17,19 +18,20 @@ if TYPE_CHECKING:
     from types import TracebackType
     from typing import Final
 
-    from flink_gpu_discovery.host import Deadline
+    from flink_gpu_discovery.host import Deadline, Host
 
 _FIRST_PAUSE_SECONDS = 0.001
 _LONGEST_PAUSE_SECONDS = 0.02
 
 
 class Lock:
-    """Exclusive between processes; ``with Lock(path, deadline): …`` or ``TryAgainError`` at the deadline."""
+    """Exclusive between processes; ``with Lock(path, deadline, host): …`` or ``TryAgainError`` at the deadline."""
 
-    __slots__ = ("_deadline", "_descriptor", "_path")
+    __slots__ = ("_deadline", "_descriptor", "_path", "_proc")
 
-    def __init__(self, path: str, deadline: Deadline) -> None:
+    def __init__(self, path: str, deadline: Deadline, host: Host) -> None:
         self._path: Final = path
+        self._proc: Final = host.proc
         self._deadline: Final = deadline
         self._descriptor = -1
 
@@ -59,10 +61,7 @@ class Lock:
             except BlockingIOError as error:
                 remaining = self._deadline.remaining()
                 if remaining <= 0:
-                    raise TryAgainError(
-                        f"{self._path}: another process keeps the lock, for {self._deadline.seconds:g} s now",
-                        "find it with 'fuser' on it",
-                    ) from error
+                    raise self._kept_by_others() from error
                 time.sleep(min(pause, remaining))
                 pause = min(pause * 2, _LONGEST_PAUSE_SECONDS)
             except OSError as error:
@@ -79,6 +78,38 @@ class Lock:
         locked = os.fstat(self._descriptor)
         return (named.st_dev, named.st_ino) == (locked.st_dev, locked.st_ino)
 
+    def _kept_by_others(self) -> TryAgainError:
+        """The refusal at the deadline, with who holds the lock."""
+        pids = holders(self._descriptor, self._proc)
+        return TryAgainError(
+            f"{self._path} is still locked by {' and '.join(pids) or 'a process that is not visible here'} after"
+            f" {self._deadline.seconds:g} s",
+            "see what it waits for, or end it",
+        )
+
     def _close(self) -> None:
         os.close(self._descriptor)
         self._descriptor = -1
+
+
+def holders(descriptor: int, proc: str) -> list[str]:
+    """The processes that hold a flock on an open file, as ``pid N (command)``. Source: proc_locks(5).
+
+    Lines read ``1: FLOCK  ADVISORY  WRITE 4711 fd:01:1234 0 EOF``, with the device's numbers in hexadecimal, and
+    ``->`` before the type of those that wait.
+    """
+    opened = os.fstat(descriptor)
+    file = f"{os.major(opened.st_dev):02x}:{os.minor(opened.st_dev):02x}:{opened.st_ino}"
+    try:
+        lines = read_file(f"{proc}/locks", 1024 * 1024).decode("ascii", "replace").splitlines()
+    except OSError:
+        return []
+    found = [words[4] for words in [line.split() for line in lines] if words[1:2] == ["FLOCK"] and words[5] == file]
+    return [f"pid {pid}{_command(pid, proc)}" for pid in found if pid.isdigit() and pid != "0"]
+
+
+def _command(pid: str, proc: str) -> str:
+    try:
+        return f" ({read_file(f'{proc}/{pid}/comm').decode('utf-8', 'replace').strip()})"
+    except OSError:
+        return ""

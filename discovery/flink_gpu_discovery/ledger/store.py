@@ -10,25 +10,36 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Final
 
-    from flink_gpu_discovery.host import Deadline
+    from flink_gpu_discovery.host import Deadline, Host
     from flink_gpu_discovery.models import Record
 
 
 class Ledger:
     """The assignment file at ``path``; a missing one holds nothing, as after every reboot."""
 
-    __slots__ = ("path",)
+    __slots__ = ("_host", "path")
 
-    def __init__(self, path: str) -> None:
+    def __init__(self, path: str, host: Host) -> None:
         self.path: Final = path
+        self._host: Final = host
 
     def exists(self) -> bool:
         """Whether there is anything to read; ``read`` says what is wrong with it."""
         return files.exists(self.path)
 
+    def warnings(self) -> tuple[str, ...]:
+        """What is wrong with its place, though it works: a network file system."""
+        kind = files.network_file_system(self.path, self._host.proc)
+        if not kind:
+            return ()
+        return (
+            f"{self.path} lies on a network file system ({kind}): locks may fail there, and owners on other hosts"
+            " look dead; use a local one",
+        )
+
     def lock(self, deadline: Deadline) -> Lock:
         """Hold it for a read that a ``replace`` follows."""
-        return Lock(f"{self.path}.lock", deadline)
+        return Lock(f"{self.path}.lock", deadline, self._host)
 
     def read(self) -> tuple[Record, ...]:
         """Its records. Needs no lock, since the file is only ever replaced as a whole.
@@ -45,6 +56,10 @@ class Ledger:
             return fileformat.parse(content)
         except LedgerDamagedError as error:
             raise LedgerDamagedError(f"{self.path}: {error.what}", error.mend) from error
+
+    def remove_leftover(self) -> None:
+        """Remove what an interrupted call may have left beside it; only under the lock."""
+        files.remove_leftover(self.path)
 
     def replace(self, before: tuple[Record, ...], after: tuple[Record, ...]) -> None:
         """Write ``after`` where ``before`` stood; only under the lock. On an error ``before`` stands again."""

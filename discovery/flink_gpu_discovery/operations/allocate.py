@@ -9,6 +9,7 @@ from flink_gpu_discovery import allocation
 from flink_gpu_discovery.errors import SystemRefusedError, TooFewGpusError, UsageError
 from flink_gpu_discovery.gpus import inventory
 from flink_gpu_discovery.models import Inventory
+from flink_gpu_discovery.operations.leftovers import still_used
 from flink_gpu_discovery.visibility import narrow
 
 TYPE_CHECKING = False
@@ -80,13 +81,14 @@ def _grant(context: Context, seen: Inventory, owner: Owner | None, amount: int) 
         return Grant(_ids(context, allocation.first_healthy(seen.gpus, amount)), seen.notes)
     from flink_gpu_discovery.ledger.store import Ledger
 
-    ledger = Ledger(context.options.ledger)
+    ledger = Ledger(context.options.ledger, context.host)
+    warnings = () if ledger.exists() else ledger.warnings()
     ids, decision = _record(context, ledger, seen.gpus, owner, amount)
     taken = [
         f"GPU {record.index} was taken over from {record.owner}, which has ended" for record in decision.taken_over
     ]
     undo = (lambda: _take_back(context, ledger, decision.granted)) if decision.granted else None
-    return Grant(ids, (*seen.notes, *taken), undo)
+    return Grant(ids, (*warnings, *seen.notes, *taken), undo)
 
 
 def _record(
@@ -104,6 +106,7 @@ def _record(
             amount=amount,
             now=_utc_now(),
             is_dead=context.processes.is_dead if options.check_dead else None,
+            still_used=_nothing if options.take_busy else still_used,
         )
         if options.id_kind == "ordinal":
             ids = allocation.ordinals(decision.records, owner, [gpu.uuid for gpu in decision.gpus])
@@ -147,6 +150,11 @@ def _take_back(context: Context, ledger: Ledger, granted: tuple[Record, ...]) ->
     with ledger.lock(context.deadline):
         now = ledger.read()
         ledger.replace(now, tuple([record for record in now if (record.uuid, record.owner.identity) not in own]))
+
+
+def _nothing(record: Record, gpu: Gpu) -> str:
+    """``--take-busy``: nobody looks."""
+    return ""
 
 
 def _utc_now() -> str:
