@@ -143,7 +143,7 @@ def test_waiting_in_vain_ends_before_the_deadline_and_says_who_holds_what(ledger
 def test_a_lock_that_is_kept_ends_at_the_deadline(ledger: Path) -> None:
     ledger.parent.mkdir()
     lock = ledger.with_name("ledger.lock")
-    with subprocess.Popen(["flock", str(lock), "sleep", "30"]) as keeper:
+    with subprocess.Popen(["flock", "--no-fork", str(lock), "sleep", "30"]) as keeper:
         try:
             while subprocess.run(["flock", "-n", lock, "true"], check=False).returncode == 0:
                 time.sleep(0.01)

@@ -1,0 +1,148 @@
+"""Who counts as dead, with real namespaces, real users and a real hidden ``/proc``."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from flink_gpu_discovery.ledger import fileformat
+from flink_gpu_discovery.models import Owner, Record
+from tests.support.executor import TaskExecutor
+from tests.support.script import PATH, SCRIPT, Result, run
+
+FOUR = ("--backend", "simulated:4")
+ROOT_ONLY = pytest.mark.skipif(os.getuid() != 0, reason="needs root: namespaces, mounts, other users")
+
+
+@pytest.fixture
+def ledger(tmp_path: Path) -> Path:
+    return tmp_path / "ledger"
+
+
+def liveness(ledger: Path) -> dict[str, str]:
+    answer = json.loads(run("status", "--json", *FOUR, "--ledger", str(ledger)).out)
+    return {record["index"]: record["owner"]["liveness"] for record in answer["records"]}
+
+
+def rewritten(ledger: Path, **changes: Any) -> None:
+    """The same ledger with other identities."""
+    records = []
+    for record in fileformat.parse(ledger.read_bytes()):
+        values = {name: getattr(record.owner, name) for name in Owner.__slots__} | changes
+        rest = {name: getattr(record, name) for name in Record.__slots__ if name != "owner"}
+        records.append(Record(owner=Owner(**values), **rest))
+    ledger.write_bytes(fileformat.render(tuple(records)))
+
+
+def test_after_a_reboot_every_owner_is_dead_though_its_pid_lives(ledger: Path) -> None:
+    with TaskExecutor() as executor, TaskExecutor() as successor:
+        executor.call("4", *FOUR, "--ledger", str(ledger))
+        rewritten(ledger, boot_id="00000000-0000-4000-8000-000000000000")
+        assert set(liveness(ledger).values()) == {"dead"}
+        assert successor.call("4", *FOUR, "--ledger", str(ledger), "--check-dead").out == "0,1,2,3\n"
+
+
+@ROOT_ONLY
+def test_an_owner_in_another_pid_namespace_is_never_taken_for_dead(ledger: Path) -> None:
+    """Its PID means another process there; it is alive until its own namespace says otherwise."""
+    body = f"sleep 60 & {SCRIPT} 4 {' '.join(FOUR)} --ledger {ledger} --owner-pid $!; wait"
+    namespace = subprocess.Popen(
+        ["unshare", "--pid", "--fork", "--mount-proc", "--kill-child", "/bin/sh", "-c", body],
+        env={"PATH": PATH},
+        stdout=subprocess.PIPE,
+    )
+    assert namespace.stdout is not None
+    try:
+        assert namespace.stdout.readline() == b"0,1,2,3\n"
+        assert set(liveness(ledger).values()) == {"unprovable"}
+        refused = run("1", *FOUR, "--ledger", str(ledger), "--check-dead")
+        assert (refused.code, refused.out) == (69, "")
+        assert run("reclaim", *FOUR, "--ledger", str(ledger)).out.startswith("nothing to reclaim")
+        table = run("status", *FOUR, "--ledger", str(ledger)).out
+        assert "unprovable" in table
+    finally:
+        namespace.kill()
+        namespace.wait()
+        namespace.stdout.close()
+    assert set(liveness(ledger).values()) == {"unprovable"}
+    forced = run("reclaim", "--gpu", "0", "--force", *FOUR, "--ledger", str(ledger)).out
+    assert forced.endswith("whose owner is unprovable\n")
+
+
+def as_nobody_behind_hidepid(*words: str) -> Result:
+    """The command as uid 65534 where ``/proc`` shows each user its own processes only."""
+    become = "setpriv --reuid 65534 --regid 65534 --clear-groups"
+    body = f'mount -t proc -o hidepid=2 proc /proc && exec {become} "$@"'
+    done = subprocess.run(
+        ["unshare", "--mount", "--propagation", "private", "/bin/sh", "-c", body, "sh", str(SCRIPT), *words],
+        capture_output=True,
+        text=True,
+        timeout=20,
+        env={"PATH": PATH},
+        check=False,
+    )
+    return Result(done.returncode, done.stdout, done.stderr)
+
+
+@ROOT_ONLY
+def test_a_hidden_proc_entry_proves_nothing_and_a_missing_process_does(tmp_path: Path) -> None:
+    folder = tmp_path / "open"
+    folder.mkdir()
+    for path in (folder, tmp_path, tmp_path.parent, tmp_path.parent.parent):
+        path.chmod(0o777)
+    ledger = folder / "ledger"
+    words = ("--backend", "simulated:4", "--ledger", str(ledger))
+    with TaskExecutor() as executor:
+        assert executor.call("4", *words).code == 0
+        for file in folder.iterdir():
+            file.chmod(0o666)
+        folder.chmod(0o770)
+        os.chown(folder, 65534, 65534)
+        shown = as_nobody_behind_hidepid("status", "--json", *words)
+        if "mount" in shown.err:
+            pytest.skip(f"hidepid=2 can't be mounted here: {shown.err.strip()}")
+        assert {record["owner"]["liveness"] for record in json.loads(shown.out)["records"]} == {"unprovable"}
+        assert as_nobody_behind_hidepid("reclaim", *words).out.startswith("nothing to reclaim")
+        executor.kill()
+        shown = as_nobody_behind_hidepid("status", "--json", *words)
+        assert {record["owner"]["liveness"] for record in json.loads(shown.out)["records"]} == {"dead"}
+
+
+@ROOT_ONLY
+def test_owners_of_different_users_share_a_ledger_through_their_group(tmp_path: Path) -> None:
+    """The folder's group is what they share: each may replace the file that the other made."""
+    for path in (tmp_path, tmp_path.parent, tmp_path.parent.parent):
+        path.chmod(path.stat().st_mode | 0o055)
+    folder = tmp_path / "shared"
+    folder.mkdir()
+    folder.chmod(0o770)
+    os.chown(folder, 1001, 3000)
+    ledger = folder / "ledger"
+    words = ("2", *FOUR, "--ledger", str(ledger))
+    holders = []
+    try:
+        answers = []
+        for uid in (1001, 1002):
+            body = '"$@"; exec sleep 60'
+            command = ["/bin/sh", "-c", body, "sh", str(SCRIPT), *words]
+            pipe = subprocess.PIPE
+            environment = {"PATH": PATH}
+            holder = subprocess.Popen(command, user=uid, group=uid, extra_groups=[3000], stdout=pipe, env=environment)
+            holders.append(holder)
+            assert holder.stdout is not None
+            answers.append(holder.stdout.readline())
+        assert answers == [b"0,1\n", b"2,3\n"]
+        assert (ledger.stat().st_gid, ledger.stat().st_mode & 0o777) == (3000, 0o660)
+        assert set(liveness(ledger).values()) == {"alive"}
+    finally:
+        for holder in holders:
+            holder.kill()
+            holder.wait()
+            assert holder.stdout is not None
+            holder.stdout.close()
+    assert set(liveness(ledger).values()) == {"dead"}

@@ -1,0 +1,230 @@
+"""Taking over looks first: what a dead owner left behind keeps its GPU, and operators decide."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from flink_gpu_discovery.ledger import fileformat
+from flink_gpu_discovery.models import Owner, Record
+from tests.standins.conftest import nvml_library
+from tests.standins.nvml import scenario as nvml
+from tests.support.executor import TaskExecutor
+from tests.support.script import MODULE, Result, run
+
+__all__ = ["nvml_library"]
+
+FOUR = ("--backend", "simulated:4")
+
+
+@pytest.fixture
+def ledger(tmp_path: Path) -> Path:
+    return tmp_path / "ledger"
+
+
+@pytest.fixture
+def dead_owner(ledger: Path) -> Callable[..., Owner]:
+    """Records GPUs to an owner that has ended."""
+
+    def record(*gpus: tuple[str, str], cgroup: str = "") -> Owner:
+        with TaskExecutor() as executor:
+            executor.call("1", "--backend", "simulated:1", "--ledger", str(ledger))
+            (template,) = fileformat.parse(ledger.read_bytes())
+            executor.kill()
+        records = [
+            Record(
+                uuid=uuid,
+                index=index,
+                pci_address="",
+                resource="gpu",
+                owner=template.owner,
+                since=template.since,
+                cgroup=cgroup,
+            )
+            for index, uuid in gpus
+        ]
+        ledger.write_bytes(fileformat.render(tuple(records)))
+        return template.owner
+
+    return record
+
+
+@pytest.fixture
+def ask(nvml_library: Path, tmp_path: Path) -> Callable[..., Result]:
+    """The command on a host whose GPU 0 computes for pid 4711, and GPU 1 shows a desktop."""
+    first, second = nvml.gpus(2)
+    busy = nvml.Gpu(first.uuid, processes=(nvml.Process(4711), nvml.Process(4712, memory_mib=None)))
+    desktop = nvml.Gpu(second.uuid, processes=(nvml.Process(99, graphics=True),))
+    path = nvml.write(nvml.Scenario(gpus=(busy, desktop)), tmp_path / "scenario")
+    environment = nvml.environment(nvml_library, path, {})
+    return lambda *words: run(*words, program=MODULE, env=environment)
+
+
+UUIDS = tuple([gpu.uuid for gpu in nvml.gpus(2)])
+
+
+def test_a_gpu_that_still_computes_is_not_handed_on(
+    ledger: Path, dead_owner: Callable[..., Owner], ask: Callable[..., Result]
+) -> None:
+    dead_owner(("0", UUIDS[0]), ("1", UUIDS[1]))
+    words = ("--backend", "nvml", "--check-dead", "--ledger", str(ledger))
+    assert ask("1", *words).out == "1\n"
+    refused = ask("1", *words, "--resource", "b")
+    assert (refused.code, refused.out) == (69, "")
+    assert "GPU 0 is still used by pid 4711, 4712, which computes on it" in refused.err
+    assert "--take-busy" in refused.err
+    assert ask("1", *words, "--resource", "b", "--take-busy").out == "0\n"
+
+
+def test_reclaim_keeps_a_gpu_that_still_computes_and_says_why(
+    ledger: Path, dead_owner: Callable[..., Owner], ask: Callable[..., Result]
+) -> None:
+    dead_owner(("0", UUIDS[0]), ("1", UUIDS[1]))
+    words = ("--backend", "nvml", "--ledger", str(ledger))
+    result = ask("reclaim", *words)
+    assert result.out.startswith(f"reclaimed GPU 1 ({UUIDS[1]})")
+    assert "GPU 0 is kept" in result.err
+    assert "pid 4711" in result.err
+    assert ask("reclaim", *words).out.startswith("nothing to reclaim")
+    assert ask("reclaim", *words, "--take-busy").out.startswith(f"reclaimed GPU 0 ({UUIDS[0]})")
+
+
+def test_a_free_gpu_may_be_busy_for_others(ledger: Path, ask: Callable[..., Result]) -> None:
+    assert ask("2", "--backend", "nvml", "--check-dead", "--ledger", str(ledger)).out == "0,1\n"
+
+
+@pytest.fixture
+def cgroup() -> Iterator[Path]:
+    """A real cgroup with a cgroup below it, as an owner's may have."""
+    for root in ("/sys/fs/cgroup/unified", "/sys/fs/cgroup/pids", "/sys/fs/cgroup"):
+        folder = Path(root) / f"flink-gpu-test-{os.getpid()}"
+        try:
+            (folder / "below").mkdir(parents=True)
+        except OSError:
+            continue
+        if (folder / "cgroup.procs").exists():
+            yield folder
+            (folder / "below").rmdir()
+            folder.rmdir()
+            return
+        (folder / "below").rmdir()
+        folder.rmdir()
+    pytest.skip("no cgroup can be made here")
+
+
+@pytest.mark.parametrize("place", [".", "below"])
+def test_a_dead_owner_whose_cgroup_has_processes_keeps_its_gpus(
+    ledger: Path, dead_owner: Callable[..., Owner], cgroup: Path, place: str
+) -> None:
+    uuids = [json.loads(run("inventory", "--json", *FOUR).out)["gpus"][index]["uuid"] for index in range(4)]
+    dead_owner(*[(str(index), uuid) for index, uuid in enumerate(uuids)], cgroup=str(cgroup))
+    worker = subprocess.Popen(["sleep", "60"])
+    try:
+        (cgroup / place / "cgroup.procs").write_text(str(worker.pid))
+        words = (*FOUR, "--ledger", str(ledger))
+        refused = run("1", *words, "--check-dead")
+        assert refused.code == 69
+        assert f"GPU 0 is still used by pid {worker.pid} in its owner's cgroup" in refused.err
+        kept = run("reclaim", *words)
+        assert kept.out.startswith("nothing to reclaim")
+        assert f"pid {worker.pid}" in kept.err
+    finally:
+        worker.kill()
+        worker.wait()
+    assert run("1", *words, "--check-dead").out == "0\n"
+    assert len(run("reclaim", *words).out.splitlines()) == 3
+
+
+def test_a_cgroup_that_is_gone_holds_nothing(ledger: Path, dead_owner: Callable[..., Owner], tmp_path: Path) -> None:
+    dead_owner(("0", "GPU-x"), cgroup=str(tmp_path / "gone"))
+    assert run("reclaim", *FOUR, "--ledger", str(ledger)).out.startswith("reclaimed GPU 0")
+
+
+def test_a_cgroup_that_cannot_be_read_is_no_proof(
+    ledger: Path, dead_owner: Callable[..., Owner], tmp_path: Path
+) -> None:
+    (tmp_path / "odd" / "cgroup.procs").mkdir(parents=True)
+    dead_owner(("0", "GPU-x"), cgroup=str(tmp_path / "odd"))
+    result = run("reclaim", *FOUR, "--ledger", str(ledger))
+    assert result.out.startswith("nothing to reclaim")
+    assert "can't be read" in result.err
+
+
+def test_an_operator_frees_by_owner_or_by_gpu(ledger: Path) -> None:
+    words = (*FOUR, "--ledger", str(ledger))
+    with TaskExecutor() as one, TaskExecutor() as other:
+        one.call("2", *words)
+        other.call("2", *words)
+        before = ledger.read_bytes()
+        for pick in (("--owner", str(one.pid)), ("--gpu", "0")):
+            refused = run("reclaim", *pick, *words)
+            assert (refused.code, refused.out) == (64, "")
+            assert "is alive; --force frees it all the same" in refused.err
+            assert ledger.read_bytes() == before
+        uuid = ledger.read_text().splitlines()[4].split("\t")[0]
+        assert run("reclaim", "--gpu", uuid, "--force", *words).out == (
+            f"reclaimed GPU 3 ({uuid}) of pid {other.pid} (python3), whose owner is alive\n"
+        )
+        freed = run("reclaim", "--owner", str(one.pid), "--force", "--json", *words)
+        assert [entry["index"] for entry in json.loads(freed.out)["reclaimed"]] == ["0", "1"]
+        other.kill()
+        assert run("reclaim", "--owner", str(other.pid), *words).out.startswith("reclaimed GPU 2")
+    assert ledger.read_bytes().endswith(b"#end 0\n")
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("--owner", "4194303"), "owner pid 4194303 is not in the ledger"),
+        (("--gpu", "7"), "GPU '7' is not in the ledger"),
+        (("--gpu", "GPU-none", "--force"), "is not in the ledger"),
+        (("--force",), "--force alone would free every GPU"),
+        (("--owner", "5", "--gpu", "1"), "either --owner or --gpu"),
+        (("--owner", "x"), "bad value 'x'"),
+    ],
+)
+@pytest.mark.parametrize("exists", [False, True])
+def test_what_is_not_there_is_not_freed(ledger: Path, words: tuple[str, ...], message: str, exists: bool) -> None:
+    if exists:
+        run("1", *FOUR, "--ledger", str(ledger))
+    result = run("reclaim", *words, *FOUR, "--ledger", str(ledger))
+    assert (result.code, result.out) == (64, "")
+    assert message in result.err
+    assert ledger.exists() == exists
+
+
+def test_status_shows_held_gpus_that_are_missing_moved_or_faulty(
+    ledger: Path, nvml_library: Path, tmp_path: Path
+) -> None:
+    first, second, third = nvml.gpus(3)
+    failed = nvml.Gpu(third.uuid, remapped_rows=nvml.RemappedRows(failed=True))
+    host: dict[str, tuple[nvml.Gpu, ...]] = {"before": (first, second, third), "after": (failed, first)}
+
+    def call(state: str, *words: str) -> Result:
+        path = nvml.write(nvml.Scenario(gpus=host[state]), tmp_path / "scenario")
+        environment = nvml.environment(nvml_library, path, {})
+        return run(*words, "--backend", "nvml", "--ledger", str(ledger), program=MODULE, env=environment)
+
+    assert call("before", "3").out == "0,1,2\n"
+    entries = {entry["uuid"]: entry["gpu"] for entry in json.loads(call("after", "status", "--json").out)["records"]}
+    assert entries == {
+        first.uuid: {"seen": True, "index": "1", "fault": None},
+        second.uuid: {"seen": False, "index": None, "fault": None},
+        third.uuid: {"seen": True, "index": "0", "fault": "row remapping failed"},
+    }
+    table = call("after", "status").out
+    for words in ("missing", "row remapping failed"):
+        assert words in table
+
+
+def test_status_answers_though_the_driver_does_not(ledger: Path) -> None:
+    run("1", *FOUR, "--ledger", str(ledger))
+    result = run("status", "--backend", "nvml", "--ledger", str(ledger))
+    assert result.code == 0
+    assert "?" in result.out
+    assert "whether the GPUs are there is unknown" in result.err
