@@ -68,7 +68,8 @@ class Inventory:
 class Owner:
     """A task executor: a process that can't be mistaken for a later one with the same PID.
 
-    ``start_time`` is in clock ticks since boot (field 22 of ``/proc/PID/stat``), ``pid_namespace``
+    ``start_time`` is in clock ticks since boot (field 22 of ``/proc/PID/stat``, less the offset of
+    the reader's time namespace), ``pid_namespace``
     the inode number of the namespace that ``pid`` counts in, ``uid`` the real user id.
     """
 

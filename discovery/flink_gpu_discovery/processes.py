@@ -34,10 +34,12 @@ class ProcessStat:
 class Processes:
     """The processes of one host, as the PID namespace of this program numbers them."""
 
-    __slots__ = ("_boot_id", "_pid_namespace", "_proc")
+    __slots__ = ("_boot_id", "_boottime_offset", "_pid_namespace", "_proc", "_ticks_per_second")
 
     def __init__(self, host: Host) -> None:
         self._proc: Final = host.proc
+        self._ticks_per_second: Final = os.sysconf("SC_CLK_TCK")
+        self._boottime_offset: Final = _boottime_offset(host.proc) * self._ticks_per_second
         try:
             self._boot_id: Final = read_file(f"{host.proc}/sys/kernel/random/boot_id").decode("ascii").strip()
             self._pid_namespace: Final = os.stat(f"{host.proc}/self/ns/pid").st_ino
@@ -46,7 +48,7 @@ class Processes:
 
     def started_at(self) -> float:
         """When this very process started, in seconds on CLOCK_BOOTTIME (10 ms steps)."""
-        return self.stat("self").start_time / os.sysconf("SC_CLK_TCK")
+        return self.stat("self").start_time / self._ticks_per_second
 
     def owner(self, pid: int) -> Owner:
         """The identity of a live process that may own GPUs on this caller's behalf; else ``UsageError``."""
@@ -69,7 +71,7 @@ class Processes:
             )
         return Owner(
             pid=pid,
-            start_time=stat.start_time,
+            start_time=stat.start_time - self._boottime_offset,
             boot_id=self._boot_id,
             pid_namespace=self._pid_namespace,
             uid=uid,
@@ -88,7 +90,7 @@ class Processes:
             stat = self.stat(str(owner.pid))
         except (OSError, ValueError):
             return UNPROVABLE  # hidepid=2, or it ends just now
-        if stat.start_time != owner.start_time:
+        if stat.start_time - self._boottime_offset != owner.start_time:
             return DEAD
         if stat.state in _GONE_STATES and self._every_task_gone(owner.pid):
             return DEAD
@@ -126,6 +128,22 @@ class Processes:
         except (OSError, ValueError):
             return False
         return bool(states) and all([state in _GONE_STATES for state in states])
+
+
+def _boottime_offset(proc: str) -> int:
+    """Seconds by which this process's time namespace shifts CLOCK_BOOTTIME, and with it every start time.
+
+    Without it, one process would have two start times, and the second reader would take it for dead. Source:
+    time_namespaces(7); a kernel without them has no such file.
+    """
+    try:
+        for line in read_file(f"{proc}/self/timens_offsets").splitlines():
+            clock, seconds, _ = line.split()
+            if clock == b"boottime":
+                return int(seconds)
+    except (OSError, ValueError):
+        pass
+    return 0
 
 
 def _parse_stat(content: bytes) -> ProcessStat:

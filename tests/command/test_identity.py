@@ -146,3 +146,19 @@ def test_owners_of_different_users_share_a_ledger_through_their_group(tmp_path: 
             assert holder.stdout is not None
             holder.stdout.close()
     assert set(liveness(ledger).values()) == {"dead"}
+
+
+@ROOT_ONLY
+def test_a_time_namespace_makes_nobody_dead(ledger: Path) -> None:
+    """``/proc`` shows other start times there."""
+    shifted = ("unshare", "--time", "--boottime", "100000", "--fork", str(SCRIPT))
+    if run("--version", program=shifted).code != 0:
+        pytest.skip(f"no time namespace can be made here: {run('--version', program=shifted).err.strip()}")
+    words = (*FOUR, "--ledger", str(ledger))
+    with TaskExecutor() as one, TaskExecutor() as other:
+        assert one.call("2", *words).out == "0,1\n"
+        assert run("2", *words, "--owner-pid", str(other.pid), program=shifted).out == "2,3\n"
+        assert set(liveness(ledger).values()) == {"alive"}
+        seen = json.loads(run("status", "--json", *words, program=shifted).out)["records"]
+        assert {record["owner"]["liveness"] for record in seen} == {"alive"}
+        assert other.call("2", *words).out == "2,3\n"
