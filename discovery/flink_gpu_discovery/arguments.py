@@ -114,7 +114,11 @@ def _read_options(command: str, words: list[str], given: Given) -> None:
             raise UsageError(
                 f"the value of {written} is {len(value)} characters long", f"the limit is {_LONGEST_VALUE}"
             )
-        if not given.add(name, value, written):
+        # --enable-coordination-mode is upstream's name for --coordinate, though it means more.
+        doubled = "coordinate" if name == "enable-coordination-mode" else "enable-coordination-mode"
+        if (name in ("coordinate", "enable-coordination-mode") and given.has(doubled)) or not given.add(
+            name, value, written
+        ):
             raise UsageError(f"{written} is given twice (or under two names)", "give it once")
 
 

@@ -1,7 +1,7 @@
 """The command line: the one module that prints and exits.
 
 Writes with write(2) itself: standard output holds one whole line or nothing, and a failure to deliver it must be
-seen here, so that the GPUs can be taken back.
+told, so that the GPUs are taken back.
 """
 
 from __future__ import annotations
@@ -9,8 +9,8 @@ from __future__ import annotations
 import os
 import sys
 
-from flink_gpu_discovery import arguments, settings
-from flink_gpu_discovery.errors import DiscoveryError, InputOutputError
+from flink_gpu_discovery import arguments, interrupts, settings
+from flink_gpu_discovery.errors import DiscoveryError, InputOutputError, SystemRefusedError
 from flink_gpu_discovery.host import Deadline, Host
 from flink_gpu_discovery.operations.context import Context
 from flink_gpu_discovery.options import settle
@@ -18,7 +18,7 @@ from flink_gpu_discovery.processes import Processes
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
     from typing import NoReturn
 
     from flink_gpu_discovery.arguments import Request
@@ -37,21 +37,22 @@ def main(words: list[str], environment: Mapping[str, str], host: Host) -> int:
     """Carry out one command and return its exit code (``errors`` lists them)."""
     os.umask(0)  # every file that is made here is made with its mode spelt out
     try:
+        interrupts.raise_on_signals()
         _secure_standard_streams()
         request = arguments.parse(words)
         _dispatch(request, environment, host)
     except DiscoveryError as error:
-        _complain([str(error)])
+        _write_line(error.what, error.mend)
         return error.exit_code
-    except KeyboardInterrupt:
-        return 130
+    except OSError as error:
+        if "--debug" in words:
+            _write_traceback()
+        _write_line(f"the system refused: {error}", "see the limits (ulimit -a) and the file system")
+        return SystemRefusedError.exit_code
     except Exception as error:
         if "--debug" in words:
-            import traceback
-
-            _complain([traceback.format_exc()])
-        else:
-            _complain([f"internal error: {type(error).__name__}: {error}; run it with --debug and report this"])
+            _write_traceback()
+        _write_line(f"internal error: {type(error).__name__}: {error}", "run it with --debug and report this")
         return 1
     return 0
 
@@ -97,16 +98,7 @@ def _operate(request: Request, context: Context) -> None:
 def _allocate(context: Context, amount: int) -> None:
     from flink_gpu_discovery.operations.allocate import allocate
 
-    grant = allocate(context, amount)
-    _complain(list(grant.notes))
-    if not grant.ids:
-        return
-    try:
-        _print(",".join(grant.ids) + "\n")
-    except InputOutputError:
-        if grant.undo:
-            grant.undo()
-        raise
+    _complain(allocate(context, amount, _print))
 
 
 def _reclaim(context: Context, as_json: bool) -> None:
@@ -114,7 +106,7 @@ def _reclaim(context: Context, as_json: bool) -> None:
     from flink_gpu_discovery.operations.reclaim import reclaim
 
     outcome = reclaim(context)
-    _complain(list(outcome.kept))
+    _complain(outcome.kept)
     _print(report.reclaimed(context.options.ledger, outcome.freed, outcome.liveness, as_json=as_json))
 
 
@@ -123,7 +115,7 @@ def _status(context: Context, as_json: bool) -> None:
     from flink_gpu_discovery.operations.status import status
 
     now = status(context)
-    _complain(list(now.notes))
+    _complain(now.notes)
     _print(report.status(context.options.ledger, now.records, now.liveness, now.seen, as_json=as_json))
 
 
@@ -140,14 +132,15 @@ def _inventory(context: Context, as_json: bool) -> None:
 
 
 def _secure_standard_streams() -> None:
-    """Descriptors 0 and 2 that are closed become ``/dev/null``, lest a file of ours takes their number."""
+    """Descriptors that are closed become ``/dev/null``, lest a file of ours takes their number.
+
+    It is opened for reading, so that writing an answer to it fails.
+    """
     for descriptor in (0, 1, 2):
         try:
             os.fstat(descriptor)
-        except OSError as error:
-            os.open(os.devnull, os.O_RDWR)  # takes the lowest free number
-            if descriptor == 1:
-                raise InputOutputError("standard output is closed", "open it: the answer goes there") from error
+        except OSError:
+            os.open(os.devnull, os.O_RDONLY)  # takes the lowest free number
 
 
 def _print(text: str) -> None:
@@ -157,18 +150,42 @@ def _print(text: str) -> None:
             content = content[os.write(1, content) :]
     except OSError as error:
         raise InputOutputError(
-            f"cannot write to standard output: {error.strerror}", "mend it and call again"
+            f"cannot write to standard output: {error.strerror}", "open it and call again"
         ) from error
 
 
-def _complain(lines: list[str]) -> None:
-    """One line per problem on standard error, printable whatever stands in it; never an error of its own."""
-    if len(lines) > _MOST_LINES:
-        lines = [*lines[: _MOST_LINES - 1], f"{len(lines) - _MOST_LINES + 1} more notes, see 'inventory'"]
-    for line in lines:
-        shown = line if len(line) <= _LONGEST_LINE else line[: _LONGEST_LINE - 3] + "..."
-        printable = "".join([character if character.isprintable() else "?" for character in shown])
-        try:
-            os.write(2, f"{_PROGRAM}: {printable}\n".encode("ascii", "backslashreplace"))
-        except OSError:
-            return
+def _complain(lines: Sequence[str]) -> None:
+    """One line per note on standard error."""
+    shown = list(lines)
+    if len(shown) > _MOST_LINES:
+        more = len(shown) - _MOST_LINES + 1
+        shown = [*shown[: _MOST_LINES - 1], f"{more} more notes, see 'inventory --json'"]
+    for line in shown:
+        _write_line(line, "")
+
+
+def _write_line(what: str, mend: str) -> None:
+    """Printable whatever stands in it, short enough with its mend whole, and never an error of its own."""
+    end = f"; {_printable(mend)[: _LONGEST_LINE // 2]}" if mend else ""
+    room = _LONGEST_LINE - len(end)
+    start = _printable(what)
+    if len(start) > room:
+        start = start[: room - 3] + "..."
+    try:
+        os.write(2, f"{_PROGRAM}: {start}{end}\n".encode("ascii"))
+    except OSError:
+        pass
+
+
+def _printable(text: str) -> str:
+    shown = "".join([character if character.isprintable() else "?" for character in text])
+    return shown.encode("ascii", "backslashreplace").decode("ascii")
+
+
+def _write_traceback() -> None:
+    import traceback
+
+    try:
+        os.write(2, traceback.format_exc().encode("ascii", "backslashreplace"))
+    except OSError:
+        pass

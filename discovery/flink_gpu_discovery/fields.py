@@ -38,7 +38,10 @@ def _unescape(text: str) -> str:
     encoded = head.encode("ascii")
     for piece in escaped:
         encoded += bytes.fromhex(_two_hex_digits(piece)) + piece[2:].encode("ascii")
-    return encoded.decode("utf-8", "surrogateescape")
+    value = encoded.decode("utf-8", "surrogateescape")
+    if _escape(value) != text:
+        raise ValueError(f"{text[:40]!r} escapes what needs no escape")
+    return value
 
 
 def _two_hex_digits(piece: str) -> str:

@@ -15,14 +15,11 @@ if TYPE_CHECKING:
 class Host:
     """Where the host's trees are mounted; tests hand in folders of their own."""
 
-    __slots__ = ("dev", "etc", "proc", "run", "sys")
+    __slots__ = ("etc", "proc", "run", "sys")
 
-    def __init__(
-        self, *, proc: str = "/proc", sys: str = "/sys", dev: str = "/dev", run: str = "/run", etc: str = "/etc"
-    ) -> None:
+    def __init__(self, *, proc: str = "/proc", sys: str = "/sys", run: str = "/run", etc: str = "/etc") -> None:
         self.proc: Final = proc
         self.sys: Final = sys
-        self.dev: Final = dev
         self.run: Final = run
         self.etc: Final = etc
 
@@ -35,6 +32,11 @@ class Deadline:
     def __init__(self, *, start: float, seconds: float) -> None:
         self.seconds: Final = seconds
         self._end: Final = start + seconds
+
+    @classmethod
+    def from_now(cls, seconds: float) -> Deadline:
+        """One that begins now instead of with the process."""
+        return cls(start=time.clock_gettime(time.CLOCK_BOOTTIME), seconds=seconds)
 
     def remaining(self) -> float:
         """Seconds left, 0 when it has passed."""

@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from typing import Final
 
 
+PID_MAX_LIMIT = 4 * 1024 * 1024  # include/linux/threads.h
 Identity = tuple[int, int, str, int]  # PID, start time, boot id, PID namespace
 
 

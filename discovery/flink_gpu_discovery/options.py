@@ -7,6 +7,7 @@ an error can name the source it came from.
 from __future__ import annotations
 
 from flink_gpu_discovery.errors import DiscoveryError
+from flink_gpu_discovery.models import PID_MAX_LIMIT
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -33,7 +34,7 @@ ID_KINDS = ("index", "uuid", "ordinal")
 _YES = ("1", "on", "true", "yes")
 _NO = ("0", "false", "no", "off")
 _NAME_CHARACTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-"
-_PID_MAX_LIMIT = 4 * 1024 * 1024  # include/linux/threads.h
+_MOST_SIMULATED = 4096
 
 
 class Given:
@@ -158,14 +159,15 @@ def settle(command_line: Given, settings: Given, default_ledger: str) -> Options
     upstream_mode = bool(command_line.yes("enable-coordination-mode"))
     isolate = _flag(sources, "isolate")
     stated = [source.coordinates() for source in sources]
+    coordinate = bool(stated[1] if stated[0] is None else stated[0])
     _check_picks(command_line)
     return Options(
         backend=_backend(sources),
         check_dead=_flag(sources, "check-dead") or upstream_mode,
-        coordinate=bool(stated[1] if stated[0] is None else stated[0]),
+        coordinate=coordinate,
         deadline_seconds=_seconds(sources, "deadline", 8.0, least=0.1),
         force=_flag(sources, "force"),
-        id_kind=_choice(sources, "id", ID_KINDS, "ordinal" if isolate else "index"),
+        id_kind=_id_kind(sources, isolate, coordinate),
         isolate=isolate,
         ledger=_ledger(sources, default_ledger),
         migrate_upstream=upstream_mode,
@@ -190,13 +192,15 @@ def _flag(sources: tuple[Given, ...], name: str) -> bool:
     return bool(source.yes(name)) if source else False
 
 
-def _choice(sources: tuple[Given, ...], name: str, choices: tuple[str, ...], default: str) -> str:
-    source = _source(sources, name)
+def _id_kind(sources: tuple[Given, ...], isolate: bool, coordinate: bool) -> str:
+    source = _source(sources, "id")
     if source is None:
-        return default
-    text = source.text(name) or ""
-    if text not in choices:
-        raise source.refuse(name, f"one of {', '.join(choices)}")
+        return "ordinal" if isolate else "index"
+    text = source.text("id") or ""
+    if text not in ID_KINDS:
+        raise source.refuse("id", f"one of {', '.join(ID_KINDS)}")
+    if text == "ordinal" and not coordinate:
+        raise source.refuse("id", "index or uuid, or add --coordinate: an ordinal is a place among recorded GPUs")
     return text
 
 
@@ -219,9 +223,24 @@ def _backend(sources: tuple[Given, ...]) -> str:
     if source is None:
         return "auto"
     text = source.text("backend") or ""
-    if text not in BACKENDS and not text.startswith("simulated:"):
-        raise source.refuse("backend", f"one of {', '.join(BACKENDS)}, simulated:N")
+    if text not in BACKENDS and simulation(text) is None:
+        most = f"N at most {_MOST_SIMULATED}"
+        raise source.refuse(
+            "backend", f"one of {', '.join(BACKENDS)}, simulated:N or simulated:N,nodes=/dev/NAME%d, {most}"
+        )
     return text
+
+
+def simulation(backend: str) -> tuple[int, str] | None:
+    """What ``simulated:N[,nodes=/dev/NAME%d]`` asks for: N and the nodes' pattern; None if it isn't that."""
+    kind, _, rest = backend.partition(":")
+    count, comma, option = rest.partition(",")
+    name, _, pattern = option.partition("=")
+    if kind != "simulated" or not (count.isascii() and count.isdigit() and len(count) <= 4):
+        return None
+    if comma and not (name == "nodes" and pattern.startswith("/dev/") and pattern.count("%") == 1 and "%d" in pattern):
+        return None
+    return (int(count), pattern) if int(count) <= _MOST_SIMULATED else None
 
 
 def _ledger(sources: tuple[Given, ...], default: str) -> str:
@@ -229,7 +248,7 @@ def _ledger(sources: tuple[Given, ...], default: str) -> str:
     if source is None:
         return default
     text = source.text("ledger") or ""
-    if not text.startswith("/") or text.endswith("/") or "\n" in text:
+    if not text.startswith("/") or text.endswith("/") or any([character < " " for character in text]):
         # Relative to each caller's own folder, two task executors would keep two ledgers.
         raise source.refuse("ledger", "the absolute path of a file")
     return text
@@ -258,6 +277,6 @@ def _pid(command_line: Given, name: str) -> int:
     text = command_line.text(name)
     if text is None:
         return 0
-    if not (text.isascii() and text.isdigit() and len(text) <= 7 and 1 < int(text) <= _PID_MAX_LIMIT):
+    if not (text.isascii() and text.isdigit() and len(text) <= 7 and 1 < int(text) <= PID_MAX_LIMIT):
         raise command_line.refuse(name, "the task executor's process id, above 1")
     return int(text)

@@ -22,12 +22,11 @@ _GONE_STATES = ("Z", "X")
 class ProcessStat:
     """The fields of ``/proc/PID/stat`` that matter here; ``start_time`` in clock ticks since boot."""
 
-    __slots__ = ("command", "parent", "start_time", "state")
+    __slots__ = ("command", "start_time", "state")
 
-    def __init__(self, *, command: str, state: str, parent: int, start_time: int) -> None:
+    def __init__(self, *, command: str, state: str, start_time: int) -> None:
         self.command: Final = command
         self.state: Final = state
-        self.parent: Final = parent
         self.start_time: Final = start_time
 
 
@@ -43,8 +42,15 @@ class Processes:
         try:
             self._boot_id: Final = read_file(f"{host.proc}/sys/kernel/random/boot_id").decode("ascii").strip()
             self._pid_namespace: Final = os.stat(f"{host.proc}/self/ns/pid").st_ino
+            shown_as = os.readlink(f"{host.proc}/self")
         except (OSError, ValueError) as error:
-            raise SystemRefusedError(f"cannot tell this boot from another: {error}", f"mount {host.proc}") from error
+            raise SystemRefusedError(f"cannot tell processes apart: {error}", f"mount {host.proc}") from error
+        if shown_as != str(os.getpid()):
+            raise SystemRefusedError(
+                f"{host.proc} shows the processes of another PID namespace: this is {os.getpid()} here and"
+                f" {shown_as[:20]!r} there",
+                f"mount this namespace's own {host.proc} (unshare --mount-proc)",
+            )
 
     def started_at(self) -> float:
         """When this very process started, in seconds on CLOCK_BOOTTIME (10 ms steps)."""
@@ -54,8 +60,8 @@ class Processes:
         """The identity of a live process that may own GPUs on this caller's behalf; else ``UsageError``."""
         if pid <= 1:
             raise UsageError(
-                f"the caller's parent is pid {pid}, which can't own GPUs",
-                "the task executor has ended, or must call this program itself; --owner-pid names another",
+                f"pid {pid} can't own GPUs: it is what orphans have for a parent",
+                "the task executor must live on, and call this program itself; --owner-pid names another",
             )
         try:
             stat = self.stat(str(pid))
@@ -155,6 +161,5 @@ def _parse_stat(content: bytes) -> ProcessStat:
     return ProcessStat(
         command=os.fsdecode(head.partition(b"(")[2]),
         state=fields[0].decode("ascii"),
-        parent=int(fields[1]),
         start_time=int(fields[19]),
     )

@@ -7,6 +7,7 @@ Hand-written, since ``configparser`` costs as much again as starting Python and 
 from __future__ import annotations
 
 import os
+import stat
 
 from flink_gpu_discovery.errors import PermissionRefusedError, SettingsError
 from flink_gpu_discovery.options import SETTINGS, Given
@@ -74,6 +75,8 @@ def _add(given: Given, line: str, place: str) -> None:
 def _read(path: str) -> bytes:
     descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY)
     try:
+        if not stat.S_ISREG(os.fstat(descriptor).st_mode) and path != os.devnull:
+            raise SettingsError(f"{path}: not a regular file", "name a file")
         content = os.read(descriptor, _LARGEST_BYTES + 1)
     finally:
         os.close(descriptor)

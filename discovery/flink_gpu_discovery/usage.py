@@ -54,7 +54,8 @@ to do. Takes the options of allocate, since Flink hands the same ones to both.
 
 _FLINK_OPTIONS = """\
   --backend B         where to look for GPUs: auto (the default), nvml, nvidia-smi,
-                      rocm-smi, amd-sysfs, or simulated:N for trying out
+                      rocm-smi, amd-sysfs, or simulated:N[,nodes=/dev/NAME%d] for
+                      trying out
   --coordinate        record in the ledger who holds which GPU, so that the task
                       executors of a host get disjoint ones
   --ledger PATH       the ledger, /run/flink-gpu-discovery/ledger if not given; implies

@@ -30,11 +30,11 @@ def narrow(gpus: tuple[Gpu, ...], environment: Mapping[str, str]) -> tuple[tuple
     """
     notes = []
     for variable, vendors in VARIABLES.items():
-        value = environment.get(variable)
+        value = environment.get(variable, "all").strip()
         concerned = tuple([gpu for gpu in gpus if gpu.vendor in vendors])
-        if value is None or value == "all" or not concerned:
+        if value == "all" or not concerned:
             continue
-        named, unknown = _named(concerned, value.strip(), variable)
+        named, unknown = _named(concerned, value, variable)
         if len(named) < len(concerned) or unknown:
             notes.append(_note(variable, value, len(named), len(concerned), unknown))
         gpus = tuple([gpu for gpu in gpus if gpu.uuid in named or gpu.vendor not in vendors])

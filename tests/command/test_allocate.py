@@ -82,6 +82,8 @@ def test_bad_amounts_are_bad_usage(form: tuple[str, ...], amount: str | bytes) -
         ("--owner-pid", "1", "--ledger", "/nowhere/x"),
         ("--owner-pid", "4194304", "--ledger", "/nowhere/x"),
         ("--id", "ordinal"),
+        ("--coordinate", "--enable-coordination-mode"),
+        ("--enable-coordination-mode", "--coordinate"),
         ("--help",),
     ],
 )
@@ -129,6 +131,16 @@ def test_the_environment_does_not_reach_the_interpreter(tmp_path: Path) -> None:
     assert (result.code, result.out) == (0, "0,1\n")
 
 
+def test_what_needs_no_output_works_without_it(tmp_path: Path) -> None:
+    ledger = tmp_path / "ledger"
+    run("1", *SIMULATED, "--ledger", str(ledger))
+    closed = ("/bin/sh", "-c", 'exec "$@" >&-', "sh", str(SCRIPT))
+    assert run("0", *SIMULATED, program=closed).code == 0
+    assert run("deallocateAll", "--ledger", str(ledger), program=closed).code == 0
+    assert ledger.read_bytes().endswith(b"#end 0\n")
+    assert run("status", "--ledger", str(ledger), program=closed).code == 74
+
+
 @pytest.mark.parametrize("closed", [0, 1, 2])
 def test_closed_standard_streams(tmp_path: Path, closed: int) -> None:
     """Without descriptor 1 no answer can be given, so none is recorded; the ledger never takes its number."""
@@ -138,8 +150,8 @@ def test_closed_standard_streams(tmp_path: Path, closed: int) -> None:
     done = subprocess.run(words, capture_output=True, text=True, timeout=20, env={"PATH": PATH}, check=False)
     if closed == 1:
         assert done.returncode == 74
-        assert "standard output is closed" in done.stderr
-        assert not ledger.exists()
+        assert "cannot write to standard output" in done.stderr
+        assert ledger.read_bytes().endswith(b"#end 0\n")
     else:
         assert (done.returncode, done.stdout) == (0, "0,1\n")
         assert ledger.read_bytes().endswith(b"#end 2\n")
@@ -163,11 +175,61 @@ def test_an_answer_that_cannot_be_delivered_is_taken_back(tmp_path: Path, target
     assert ledger.read_bytes().endswith(b"#end 0\n")
 
 
-def test_hostile_output_stays_within_what_a_pipe_holds() -> None:
-    result = run("2", "--frob" + "\x07é\u202e" * 20_000)
-    assert result.code == 64
-    assert len(result.err) < 4096
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("--frob" + "\x07é\u202e" * 20_000,),
+        ("--ledger", "/" + "😀" * 900),
+        ("--config", "/" + "😀" * 900),
+        ("--backend", "simulated:" + "\u202e" * 900),
+    ],
+    ids=["option", "ledger", "config", "backend"],
+)
+def test_hostile_output_is_one_short_printable_line_with_its_mend(words: tuple[str, ...]) -> None:
+    result = run("2", *words, *(() if "--backend" in words else SIMULATED))
+    assert result.code in (64, 74, 78)
+    assert len(result.err) < 1100
     assert result.err.isascii()
+    assert result.err.count("\n") == 1
+    assert "; " in result.err[-400:]
+
+
+def test_many_notes_are_summed_up(tmp_path: Path) -> None:
+    tool = tmp_path / "nvidia-smi"
+    line = "0, GPU-00000000-0000-4000-8000-000000000000, 00000000:01:00.0, [N/A], GPU"
+    tool.write_text(f"#!/bin/sh\nfor i in 1 2 3 4 5 6; do echo ERR! $i; done; echo '{line}'\n")
+    tool.chmod(0o755)
+    result = run("1", "--backend", "nvidia-smi", env={"PATH": f"{tmp_path}:{PATH}"})
+    assert (result.code, result.out) == (0, "0\n")
+    assert result.err.count("\n") == 3
+    assert result.err.endswith("4 more notes, see 'inventory --json'\n")
+
+
+@pytest.mark.parametrize("kind", ["index", "uuid", "ordinal"])
+def test_an_answer_that_flink_could_not_read_is_refused(tmp_path: Path, kind: str) -> None:
+    ledger = tmp_path / "ledger"
+    result = run("4000", "--backend", "simulated:4096", "--ledger", str(ledger), "--id", kind)
+    assert (result.code, result.out) == (64, "")
+    assert "4096 at most" in result.err
+    assert not ledger.exists()
+
+
+def test_an_internal_error_is_one_line_and_with_debug_a_whole_traceback() -> None:
+    code = (
+        "import os, sys\n"
+        f"sys.path.insert(0, {str(ROOT / 'discovery')!r})\n"
+        "from flink_gpu_discovery import allocation, cli, host\n"
+        "def broken(*arguments):\n"
+        "    raise LookupError('the very cause')\n"
+        "allocation.first_healthy = broken\n"
+        "sys.exit(cli.main(sys.argv[1:], os.environ, host.Host()))\n"
+    )
+    for words, lines in ((SIMULATED, 1), ((*SIMULATED, "--debug"), 5)):
+        done = subprocess.run([sys.executable, "-c", code, "1", *words], capture_output=True, text=True, check=False)
+        assert (done.returncode, done.stdout) == (1, "")
+        assert "internal error: LookupError: the very cause" in done.stderr.splitlines()[-1]
+        assert len(done.stderr.splitlines()) >= lines
+        assert ("Traceback" in done.stderr) == ("--debug" in words)
 
 
 # What makes the start slow; see CONTRIBUTING.md.

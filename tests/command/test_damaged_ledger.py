@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.executor import TaskExecutor
+from tests.support.paths import reachable
 from tests.support.script import PATH, SCRIPT, Result, run
 
 FOUR = ("--backend", "simulated:4")
@@ -124,9 +125,7 @@ def as_nobody(*words: str) -> Result:
 @pytest.fixture
 def public(tmp_path: Path) -> Path:
     """A folder that everybody may write, as /tmp, reachable for everybody."""
-    for folder in (tmp_path, tmp_path.parent, tmp_path.parent.parent):
-        folder.chmod(folder.stat().st_mode | 0o055)
-    folder = tmp_path / "public"
+    folder = reachable(tmp_path) / "public"
     folder.mkdir()
     folder.chmod(0o1777)
     return folder

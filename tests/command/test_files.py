@@ -12,6 +12,7 @@ import pytest
 
 from flink_gpu_discovery.ledger import files
 from tests.support.executor import TaskExecutor
+from tests.support.paths import reachable
 from tests.support.script import PATH, SCRIPT, Result, run
 
 FOUR = ("--backend", "simulated:4")
@@ -22,9 +23,7 @@ ROOT_ONLY = pytest.mark.skipif(os.getuid() != 0, reason="needs root: other users
 @pytest.fixture
 def public(tmp_path: Path) -> Path:
     """A sticky folder that everybody may write, as /tmp."""
-    for folder in (tmp_path, tmp_path.parent, tmp_path.parent.parent):
-        folder.chmod(folder.stat().st_mode | 0o055)
-    folder = tmp_path / "public"
+    folder = reachable(tmp_path) / "public"
     folder.mkdir()
     folder.chmod(0o1777)
     return folder
@@ -126,8 +125,7 @@ def test_protected_regular_files_are_no_obstacle(public: Path, protected_regular
 
 @ROOT_ONLY
 def test_a_folder_that_may_not_be_written_says_so(tmp_path: Path) -> None:
-    for folder in (tmp_path, tmp_path.parent, tmp_path.parent.parent):
-        folder.chmod(folder.stat().st_mode | 0o055)
+    reachable(tmp_path)
     assert_refused(as_nobody("1", *FOUR, "--ledger", str(tmp_path / "ledger")), 77, "uid 65534", "folder")
     assert_refused(as_nobody("1", *FOUR, "--ledger", str(tmp_path / "new" / "ledger")), 77, "cannot create")
 

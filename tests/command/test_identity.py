@@ -13,6 +13,7 @@ import pytest
 from flink_gpu_discovery.ledger import fileformat
 from flink_gpu_discovery.models import Owner, Record
 from tests.support.executor import TaskExecutor
+from tests.support.paths import reachable
 from tests.support.script import PATH, SCRIPT, Result, run
 
 FOUR = ("--backend", "simulated:4")
@@ -91,10 +92,8 @@ def as_nobody_behind_hidepid(*words: str) -> Result:
 
 @ROOT_ONLY
 def test_a_hidden_proc_entry_proves_nothing_and_a_missing_process_does(tmp_path: Path) -> None:
-    folder = tmp_path / "open"
+    folder = reachable(tmp_path) / "open"
     folder.mkdir()
-    for path in (folder, tmp_path, tmp_path.parent, tmp_path.parent.parent):
-        path.chmod(0o777)
     ledger = folder / "ledger"
     words = ("--backend", "simulated:4", "--ledger", str(ledger))
     with TaskExecutor() as executor:
@@ -116,9 +115,7 @@ def test_a_hidden_proc_entry_proves_nothing_and_a_missing_process_does(tmp_path:
 @ROOT_ONLY
 def test_owners_of_different_users_share_a_ledger_through_their_group(tmp_path: Path) -> None:
     """The folder's group is what they share: each may replace the file that the other made."""
-    for path in (tmp_path, tmp_path.parent, tmp_path.parent.parent):
-        path.chmod(path.stat().st_mode | 0o055)
-    folder = tmp_path / "shared"
+    folder = reachable(tmp_path) / "shared"
     folder.mkdir()
     folder.chmod(0o770)
     os.chown(folder, 1001, 3000)

@@ -46,6 +46,42 @@ def test_an_emptied_one_is_migrated(file: Path) -> None:
     assert run("1", *FOUR, "--enable-coordination-mode", "--coordination-file", str(file)).out == "0\n"
 
 
+def test_a_ledger_that_was_emptied_is_no_upstream_file(file: Path) -> None:
+    words = (*FOUR, "--enable-coordination-mode", "--coordination-file", str(file))
+    with TaskExecutor() as holder:
+        assert holder.call("4", *words).out == "0,1,2,3\n"
+        for content in ("", f"1 {GONE}\n"):
+            file.write_text(content)
+            result = run("1", *words)
+            assert (result.code, result.out) == (65, "")
+            assert "though a ledger was there" in result.err
+            assert file.read_text() == content
+
+
+def test_deallocate_migrates_too(file: Path) -> None:
+    words = (*FOUR, "--enable-coordination-mode", "--coordination-file", str(file))
+    with TaskExecutor() as holder, TaskExecutor() as other:
+        file.write_text(f"0 {other.pid}\n1 {holder.pid}\n3 {GONE}\n")
+        assert holder.call("deallocateAll", *words).code == 0
+        records = json.loads(run("status", "--json", "--ledger", str(file)).out)["records"]
+        assert {record["index"]: record["owner"]["pid"] for record in records} == {"0": other.pid}
+
+
+def test_a_gpu_hidden_from_the_caller_keeps_its_owner(file: Path) -> None:
+    with TaskExecutor() as holder:
+        file.write_text(f"1 {holder.pid}\n")
+        words = (*FOUR, "--enable-coordination-mode", "--coordination-file", str(file))
+        assert run("2", *words, env={"CUDA_VISIBLE_DEVICES": "2,3"}).out == "2,3\n"
+        assert holder.call("1", *words).out == "1\n"
+
+
+def test_an_entry_of_init_is_nobodys_guess(file: Path) -> None:
+    file.write_text("1 1\n")
+    result = run("1", *FOUR, "--enable-coordination-mode", "--coordination-file", str(file))
+    assert result.code == 65
+    assert "held by pid 1, but pid 1 can't own GPUs" in result.err
+
+
 def test_a_gpu_with_two_live_owners_is_nobodys_guess(file: Path) -> None:
     with TaskExecutor() as one, TaskExecutor() as other:
         text = f"1 {one.pid}\n1 {other.pid}\n"
@@ -61,7 +97,7 @@ def test_a_held_index_that_is_not_there_is_nobodys_guess(file: Path) -> None:
         file.write_text(f"7 {one.pid}\n")
         result = run("1", *FOUR, "--enable-coordination-mode", "--coordination-file", str(file))
         assert result.code == 65
-        assert "GPU 7 is held but not visible" in result.err
+        assert "GPU 7 is held, but this host has no such GPU" in result.err
 
 
 def test_a_migration_that_grants_nothing_changes_nothing(file: Path) -> None:

@@ -147,12 +147,27 @@ def test_a_card_without_a_unique_id_is_known_by_its_address(ask: Ask) -> None:
         (standin.no_gpus(), "No AMD GPUs"),
         (RocmSmi(message=b"{broken"), "no JSON"),
         (RocmSmi(message=b"nonsense"), "no JSON"),
+        (RocmSmi(message=b'{"card0":' + b"[" * 100_000), "no JSON"),
+        (RocmSmi(message=b'{"card0": {"PCI Bus": "0000:03:00.0", "Unique ID": "-5"}}'), "card0 is left out"),
+        (RocmSmi(message=b'{"card0": {"PCI Bus": "0_0:03:00.0"}}'), "card0 is left out"),
         (RocmSmi(message=b'{"card0": {"PCI Bus": "nowhere"}}'), "card0 is left out"),
         (RocmSmi(message=b'{"card0": {}}'), "card0 is left out"),
         (RocmSmi(message=b"", exit_code=1), "status 1"),
         (RocmSmi(CARDS, ending=Ending.FLOOD), "more than 1 MiB"),
     ],
-    ids=["no driver", "no gpus", "broken", "nonsense", "bad address", "no address", "fails", "flood"],
+    ids=[
+        "no driver",
+        "no gpus",
+        "broken",
+        "nonsense",
+        "deep",
+        "negative",
+        "underscore",
+        "bad address",
+        "no address",
+        "fails",
+        "flood",
+    ],
 )
 def test_failures_are_named(ask: Ask, tool: RocmSmi, message: str) -> None:
     result = ask(tool, "1")

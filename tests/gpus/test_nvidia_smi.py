@@ -58,6 +58,8 @@ HOSTILE: dict[str, SmiGpu | bytes] = {
     "mig": SmiGpu(1, UUID.format(1), mig_mode="[Unknown Error]"),
     "name": SmiGpu(1, UUID.format(1), name="ERR!"),
     "long": b"1, GPU-" + b"a" * 5000 + b", 00000000:02:00.0, [N/A], x\n",
+    "dashes": b"1, GPU---------, 00000000:02:00.0, [N/A], x\n",
+    "underscores": b"1, " + UUID.format(1).encode() + b", 0_0:0_2:0_0.0, [N/A], x\n",
     "negative": b"-1, " + UUID.format(1).encode() + b", 00000000:02:00.0, [N/A], x\n",
 }
 

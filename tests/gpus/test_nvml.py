@@ -12,7 +12,7 @@ import pytest
 
 from tests.standins.nvml import scenario as nvml
 from tests.standins.nvml.build import build
-from tests.standins.nvml.faults import Fault, crash, fail, first_inits, hang, sleep
+from tests.standins.nvml.faults import Fault, crash, fail, first_inits, first_ms, hang, sleep
 from tests.support.script import MODULE, Result, run
 
 Ask = Callable[..., Result]
@@ -206,6 +206,13 @@ def test_no_gpu_for_a_moment_is_asked_again(ask: Ask) -> None:
     result = ask(gpus(2, no_gpus=True), "2", "--backend", "nvml")
     assert result.code == 69
     assert "2 asked for, 0 seen" in result.err
+
+
+def test_waiting_asks_for_the_gpus_again(ask: Ask) -> None:
+    """A driver that takes longer to come back than the moment that every call grants it."""
+    late = gpus(2, no_gpus=first_ms(3000))
+    assert ask(late, "2", "--backend", "nvml").code == 69
+    assert ask(late, "2", "--backend", "nvml", "--wait", "6").out == "0,1\n"
 
 
 def test_an_index_that_moved_is_followed_by_uuid(ask: Ask, tmp_path: Path) -> None:

@@ -159,6 +159,17 @@ def test_ordinals_count_all_of_the_owners_gpus_in_pci_order() -> None:
     assert allocation.ordinals(records, ME, [GPUS[2].uuid, GPUS[3].uuid]) == ("1", "2")
 
 
+def test_ordinals_follow_the_bus_and_not_the_index() -> None:
+    def at(index: int, address: str) -> Gpu:
+        return Gpu(uuid=f"GPU-{index}", index=str(index), pci_address=address, name="x", vendor="nvidia")
+
+    gpus = (at(0, "10000:01:00.0"), at(1, "0000:c1:00.0"), at(2, "0000:41:00.0"))
+    records = tuple([record(each, ME) for each in gpus])
+    assert allocation.ordinals(records, ME, ["GPU-0"]) == ("2",)
+    assert allocation.ordinals(records, ME, ["GPU-1"]) == ("1",)
+    assert allocation.ordinals(records, ME, ["GPU-2"]) == ("0",)
+
+
 def test_a_refusal_names_many_owners_in_few_words() -> None:
     gpus = tuple([gpu(index) for index in range(200)])
     held = tuple([record(each, owner(1000 + place)) for place, each in enumerate(gpus)])

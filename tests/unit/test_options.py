@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -127,6 +128,14 @@ def test_a_bad_setting_is_blamed_on_its_file_and_line(name: str) -> None:
 
 
 @pytest.mark.parametrize(
+    "file", ["backend = simulated:abc\n", "backend = simulated:5000\n", "id = ordinal\n", "ledger = /a\x00b\n"]
+)
+def test_settings_that_no_call_could_use_are_blamed_on_the_file(file: str) -> None:
+    with pytest.raises(SettingsError, match=r"/etc/x.conf:2: "):
+        options(file=file)
+
+
+@pytest.mark.parametrize(
     ("text", "message"),
     [
         ("wait = 1\n", ":1: a setting before the section"),
@@ -165,6 +174,13 @@ def test_a_file_that_is_no_text_is_refused(tmp_path: Path, content: bytes) -> No
     assert caught.value.exit_code == 78
 
 
+def test_a_pipe_is_no_settings_file_and_the_null_device_an_empty_one(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(SettingsError, match="not a regular file"):
+        settings.load(str(tmp_path / "pipe"), required=True)
+    assert settings.load("/dev/null", required=True).text("wait") is None
+
+
 def test_a_folder_is_no_settings_file(tmp_path: Path) -> None:
-    with pytest.raises(SettingsError, match="Is a directory"):
+    with pytest.raises(SettingsError, match="not a regular file"):
         settings.load(str(tmp_path), required=True)

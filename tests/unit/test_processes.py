@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from flink_gpu_discovery.errors import UsageError
+from flink_gpu_discovery.errors import SystemRefusedError, UsageError
 from flink_gpu_discovery.host import Host
 from flink_gpu_discovery.models import Owner
 from flink_gpu_discovery.processes import ALIVE, DEAD, UNPROVABLE, Processes
@@ -123,10 +123,11 @@ def proc(tmp_path: Path) -> Path:
     """A tree that looks like /proc with one process, this test's own PID."""
     (tmp_path / "sys/kernel/random").mkdir(parents=True)
     (tmp_path / "sys/kernel/random/boot_id").write_text("boot\n")
-    (tmp_path / "self/ns").mkdir(parents=True)
-    (tmp_path / "self/ns/pid").touch()
     process = tmp_path / str(os.getpid())
     (process / "task" / "1").mkdir(parents=True)
+    (process / "ns").mkdir()
+    (process / "ns/pid").touch()
+    (tmp_path / "self").symlink_to(process.name)
     (process / "status").write_text(f"Name:\tx\nUid:\t{os.getuid()}\t0\t0\t0\n")
     write_stat(process, b"java")
     return tmp_path
@@ -150,6 +151,14 @@ def test_a_missing_proc_entry_proves_nothing(proc: Path) -> None:
     owner = processes.owner(os.getpid())
     (proc / str(os.getpid()) / "stat").unlink()  # as hidepid=2 shows other users' processes
     assert processes.liveness(owner) == UNPROVABLE
+
+
+def test_the_proc_of_another_pid_namespace_is_not_believed(proc: Path) -> None:
+    (proc / "self").unlink()
+    (proc / str(os.getpid())).rename(proc / "4711")
+    (proc / "self").symlink_to("4711")
+    with pytest.raises(SystemRefusedError, match="another PID namespace"):
+        Processes(Host(proc=str(proc)))
 
 
 def test_a_process_whose_tasks_cannot_be_listed_is_not_proven_dead(proc: Path) -> None:

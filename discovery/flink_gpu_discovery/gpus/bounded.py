@@ -11,7 +11,7 @@ import os
 import select
 import time
 
-from flink_gpu_discovery.errors import TryAgainError
+from flink_gpu_discovery.errors import SystemRefusedError, TryAgainError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -40,18 +40,25 @@ def ask(name: str, work: Callable[[], None], seconds: float) -> Answer:
 
     ``work`` may replace the child's program. Output beyond 1 MiB ends the child.
     """
-    output_read, output_write = os.pipe()
-    errors_read, errors_write = os.pipe()
-    child = os.fork()
-    if child == 0:
-        _be_child(work, output_write, errors_write)
-    os.close(output_write)
-    os.close(errors_write)
+    end = time.monotonic() + seconds
+    pipes: list[int] = []
+    child = 0
     try:
-        return _collect(name, child, output_read, errors_read, time.monotonic() + seconds)
+        pipes += os.pipe()
+        pipes += os.pipe()
+        child = os.fork()
+        if child == 0:
+            _be_child(work, pipes[1], pipes[3])
+        for writing_end in (3, 1):
+            os.close(pipes.pop(writing_end))
+        return _collect(name, child, pipes[0], pipes[1], end)
+    except OSError as error:
+        raise SystemRefusedError(f"{name} can't be asked: {error.strerror}", "see the limits (ulimit -n -u)") from error
     finally:
-        os.close(output_read)
-        os.close(errors_read)
+        if child:
+            _kill(child)  # also what it may have left behind in its group
+        for descriptor in pipes:
+            os.close(descriptor)
 
 
 def run_tool(name: str, path: str, arguments: tuple[str, ...], seconds: float) -> Answer:
@@ -63,12 +70,11 @@ def run_tool(name: str, path: str, arguments: tuple[str, ...], seconds: float) -
 def _be_child(work: Callable[[], None], output: int, errors: int) -> None:
     status = 127
     try:
-        os.umask(0o077)
-        os.setsid()  # a process group of its own, which can be killed as a whole
-        nothing = os.open(os.devnull, os.O_RDWR)
-        os.dup2(nothing, 0)
         os.dup2(output, 1)
         os.dup2(errors, 2)
+        os.setsid()  # a process group of its own, which can be killed as a whole
+        os.umask(0o077)
+        os.dup2(os.open(os.devnull, os.O_RDWR), 0)
         _close_from(3)
         work()
         status = 0
@@ -121,12 +127,11 @@ def _collect(name: str, child: int, output_read: int, errors_read: int, end: flo
     pipes = (_Pipe(output_read), _Pipe(errors_read))
     while True:
         _wait_for_output(pipes, end)
-        ended, status = os.waitpid(child, os.WNOHANG)
+        ended, status = _ended(child)
         for pipe in pipes:
             pipe.drain()
         flooded = any([pipe.flooded for pipe in pipes])
         if ended or flooded:
-            _kill(child)  # what it may have left behind in its group
             return Answer(
                 status=os.waitstatus_to_exitcode(status) if ended else -_SIGKILL,
                 output=pipes[0].text(),
@@ -134,9 +139,18 @@ def _collect(name: str, child: int, output_read: int, errors_read: int, end: flo
                 flooded=flooded,
             )
         if time.monotonic() >= end:
-            _kill(child)
-            os.waitpid(child, os.WNOHANG)  # it may be unkillable: no waiting
             raise TryAgainError(f"{name} did not answer in time", "see to the driver ('dmesg'), then try again")
+
+
+def _ended(child: int) -> tuple[int, int]:
+    """As waitpid(2) without waiting, since the child may be unkillable.
+
+    A caller that ignores SIGCHLD leaves no status behind; what was written must then speak for itself.
+    """
+    try:
+        return os.waitpid(child, os.WNOHANG)
+    except ChildProcessError:
+        return child, 0
 
 
 def _wait_for_output(pipes: tuple[_Pipe, _Pipe], end: float) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from flink_gpu_discovery.errors import SystemRefusedError
 from flink_gpu_discovery.gpus import bounded, tools
-from flink_gpu_discovery.gpus.pci import normal_address
+from flink_gpu_discovery.gpus.pci import hexadecimal, normal_address
 from flink_gpu_discovery.models import Gpu, Inventory
 
 TYPE_CHECKING = False
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 _USUAL = ("/usr/bin", "/usr/local/bin", "/opt/bin", "/usr/local/nvidia/bin", "/run/nvidia/driver/usr/bin")
 _FIELDS = "index,uuid,pci.bus_id,mig.mode.current,name"
 _FIELDS_BEFORE_MIG = "index,uuid,pci.bus_id,name"
-_HEXADECIMAL = "0123456789abcdefABCDEF-"
+_UUID_DIGITS = (8, 4, 4, 4, 12)
 
 
 def query(environment: Mapping[str, str], seconds: float) -> Inventory:
@@ -75,14 +75,16 @@ def _gpu(line: str) -> Gpu | None:
     if len(columns) != 4:
         return None
     index, uuid, bus_id, name = columns
-    digits = uuid.removeprefix("GPU-")
     if not (index.isascii() and index.isdigit() and len(index) <= 4 and _plain(name)):
         return None
-    if not uuid.startswith("GPU-") or not 8 <= len(digits) <= 36 or digits.strip(_HEXADECIMAL):
-        return None
+    kind, *digits = uuid.split("-")
     try:
         address = normal_address(bus_id)
+        for text, length in zip(digits, _UUID_DIGITS):
+            hexadecimal(text, length)
     except ValueError:
+        return None
+    if kind != "GPU" or [len(text) for text in digits] != list(_UUID_DIGITS):
         return None
     return Gpu(uuid=uuid, index=str(int(index)), pci_address=address, name=name, vendor="nvidia")
 

@@ -6,7 +6,7 @@ import json
 
 from flink_gpu_discovery.errors import SystemRefusedError
 from flink_gpu_discovery.gpus import amd, bounded, tools
-from flink_gpu_discovery.gpus.pci import normal_address
+from flink_gpu_discovery.gpus.pci import hexadecimal, normal_address
 from flink_gpu_discovery.models import Gpu, Inventory
 
 TYPE_CHECKING = False
@@ -35,7 +35,7 @@ def parse(output: str) -> tuple[tuple[Gpu, ...], tuple[str, ...]]:
     start = output.find("{")
     try:
         cards = json.loads(output[start:] if start >= 0 else output)
-    except ValueError:
+    except (ValueError, RecursionError):
         return (), (f"no JSON in {output[:120]!r}",)
     gpus, notes = [], []
     for card, values in cards.items() if isinstance(cards, dict) else ():
@@ -55,7 +55,7 @@ def _gpu(number: str, values: dict[str, str]) -> Gpu:
     unique_id = values.get("unique id", "N/A")
     name = values.get("card series") or values.get("card model") or "AMD GPU"
     return Gpu(
-        uuid=amd.uuid(0 if unique_id in ("N/A", "") else int(unique_id, 16), address),
+        uuid=amd.uuid(0 if unique_id in ("N/A", "") else hexadecimal(unique_id.removeprefix("0x"), 16), address),
         index=str(int(number)),
         pci_address=address,
         name=name,

@@ -4,20 +4,15 @@ from __future__ import annotations
 
 from flink_gpu_discovery.errors import UsageError
 from flink_gpu_discovery.models import Gpu, Inventory
-
-_MOST = 4096
+from flink_gpu_discovery.options import simulation
 
 
 def query(backend: str) -> Inventory:
     """N healthy GPUs, always the same ones; with ``nodes``, each has a device node by its index."""
-    count_text, comma, option = backend.removeprefix("simulated:").partition(",")
-    name, _, pattern = option.partition("=")
-    count = int(count_text) if count_text.isascii() and count_text.isdigit() and len(count_text) <= 4 else -1
-    nodes_fit = not comma or (name == "nodes" and pattern.startswith("/dev/") and pattern.count("%") == 1)
-    if not (0 <= count <= _MOST and nodes_fit and (not comma or "%d" in pattern)):
-        raise UsageError(
-            f"bad backend {backend[:80]!r}", f"give simulated:N, N at most {_MOST}, or simulated:N,nodes=/dev/NAME%d"
-        )
+    asked = simulation(backend)
+    if asked is None:
+        raise UsageError(f"bad backend {backend[:60]!r}", "give simulated:N")
+    count, pattern = asked
     return Inventory(backend, tuple([_gpu(index, pattern) for index in range(count)]))
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from flink_gpu_discovery import fields
 from flink_gpu_discovery.errors import LedgerDamagedError
-from flink_gpu_discovery.models import Owner, Record, index_order
+from flink_gpu_discovery.models import PID_MAX_LIMIT, Owner, Record, index_order
 
 _NAME = "#flink-gpu-ledger"
 # fmt: off
@@ -33,7 +33,7 @@ def render(records: tuple[Record, ...]) -> bytes:
 
 
 def parse(content: bytes) -> tuple[Record, ...]:
-    """Its records; ``LedgerDamagedError`` for anything that ``render`` could not have written."""
+    """Its records; ``LedgerDamagedError`` for anything but lines of ``render``'s, each GPU once."""
     try:
         lines = content.decode("ascii").split("\n")
     except UnicodeDecodeError as error:
@@ -100,10 +100,10 @@ def _record(line: str) -> Record:
     uuid, index, pci_address, resource, pid, start_time, boot_id, namespace, uid, command, since, state, cgroup = values
     if not (uuid and resource and boot_id and since and state in _STATES):
         raise ValueError(f"a needed field is empty, or the state {state[:20]!r} is unknown")
-    if not all([_is_number(part) for part in index.split(":", 1)]):
-        raise ValueError(f"{index[:20]!r} is no index")
+    for part in index.split(":", 1):
+        _number(part)
     owner = Owner(
-        pid=_number(pid),
+        pid=_number(pid, PID_MAX_LIMIT),
         start_time=_number(start_time),
         boot_id=boot_id,
         pid_namespace=_number(namespace),
@@ -122,11 +122,7 @@ def _record(line: str) -> Record:
     )
 
 
-def _is_number(text: str) -> bool:
-    return text.isdigit() and len(text) <= 20
-
-
-def _number(text: str) -> int:
-    if not _is_number(text):
-        raise ValueError(f"{text[:20]!r} is no number")
+def _number(text: str, most: int = (1 << 63) - 1) -> int:
+    if not (text.isdigit() and len(text) <= 20 and str(int(text)) == text and int(text) <= most):
+        raise ValueError(f"{text[:20]!r} is no number, or too large")
     return int(text)

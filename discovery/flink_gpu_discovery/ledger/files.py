@@ -1,7 +1,7 @@
 """Opening and replacing the ledger's files, and what each refusal of the system means.
 
 The modes here are meant as they stand: ``cli`` clears the umask, so that no file is there with others for even a
-moment. Nothing is followed through symbolic links, nothing is read that others could have planted, and a replacement
+moment. No file is opened through a symbolic link, nothing is read that others could have planted, and a replacement
 is complete or not there at all: temporary file, fsync, rename, then fsync of the folder.
 """
 
@@ -90,18 +90,26 @@ def open_lock(path: str) -> int:
     raise InputOutputError(f"{path} comes and goes", "find out what removes it")
 
 
-def replace(path: str, content: bytes) -> None:
-    """Put ``content`` in the file's place; only for the holder of the lock.
+def prepare(path: str, content: bytes) -> None:
+    """Write what is to stand at ``path`` beside it, and sync it; only for the holder of the lock.
 
     The temporary file has one fixed name: whatever an interrupted call left there goes with the next one.
     """
     temporary = _temporary(path)
     try:
-        _write_new(temporary, content, os.path.dirname(path))
-        os.rename(temporary, path)
+        _write_new(temporary, content, path)
     except OSError as error:
         _remove_quietly(temporary)
         raise refused(path, "write", error) from error
+
+
+def put(path: str) -> None:
+    """Let what was prepared take the place of ``path``."""
+    try:
+        os.rename(_temporary(path), path)
+    except OSError as error:
+        _remove_quietly(_temporary(path))
+        raise refused(path, "replace", error) from error
 
 
 def remove_leftover(path: str) -> None:
@@ -148,17 +156,17 @@ def _temporary(path: str) -> str:
 def _opened_lock(path: str, flags: int) -> int:
     try:
         descriptor = os.open(path, flags | _FLAGS, _FILE_MODE)
+        try:
+            if flags & os.O_CREAT:
+                _share(descriptor, os.path.dirname(path))
+            _check_trusted(path, os.fstat(descriptor))
+        except BaseException:
+            os.close(descriptor)
+            raise
     except (FileNotFoundError, FileExistsError):
         raise
     except OSError as error:
         raise refused(path, "open", error) from error
-    try:
-        if flags & os.O_CREAT:
-            _share(descriptor, os.path.dirname(path))
-        _check_trusted(path, os.fstat(descriptor))
-    except BaseException:
-        os.close(descriptor)
-        raise
     return descriptor
 
 
@@ -193,25 +201,35 @@ def _make_folder(folder: str) -> None:
         os.mkdir(folder, _FOLDER_MODE)
     except FileExistsError:
         pass
+    except PermissionError as error:
+        raise PermissionRefusedError(
+            f"cannot create {folder} as uid {os.geteuid()}",
+            f"make it as root: install -d -m 0770 -o USER -g GROUP {folder}",
+        ) from error
     except OSError as error:
         raise refused(folder, "create", error) from error
 
 
-def _share(descriptor: int, folder: str) -> None:
-    """Give a new file the folder's group, so that whoever shares the folder shares the file."""
-    group = os.stat(folder).st_gid
-    if os.fstat(descriptor).st_gid != group:
+def _share(descriptor: int, like: str) -> None:
+    """Give a new file to whoever shares the folder: its group, and where root makes it, also its owner.
+
+    ``like`` is the file that it replaces, or the folder.
+    """
+    model = os.stat(like)
+    made = os.fstat(descriptor)
+    owner = model.st_uid if os.geteuid() == 0 else made.st_uid
+    if (made.st_uid, made.st_gid) != (owner, model.st_gid):
         try:
-            os.fchown(descriptor, -1, group)
+            os.fchown(descriptor, owner, model.st_gid)
         except PermissionError:
-            pass  # not a member of the folder's group, so nobody of that group shares with us
+            pass  # not a member of that group, so nobody of it shares with us
 
 
-def _write_new(path: str, content: bytes, folder: str) -> None:
+def _write_new(path: str, content: bytes, replaced: str) -> None:
     _remove(path)
     descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | _FLAGS, _FILE_MODE)
     try:
-        _share(descriptor, folder)
+        _share(descriptor, replaced if os.path.exists(replaced) else os.path.dirname(replaced))
         written = 0
         while written < len(content):
             written += os.write(descriptor, content[written:])

@@ -47,6 +47,24 @@ class Lock:
                 raise
             self._close()
 
+    @property
+    def knows_ledger(self) -> bool:
+        """Whether a ledger was ever written beside it: the file is empty only until then."""
+        return os.fstat(self._descriptor).st_size > 0
+
+    def note_ledger(self) -> None:
+        """Remember that a ledger is there."""
+        if not self.knows_ledger:
+            try:
+                os.write(self._descriptor, b"flink-gpu-ledger\n")
+            except OSError as error:
+                raise files.refused(self._path, "write", error) from error
+
+    def check(self) -> None:
+        """``TryAgainError`` if the file was removed or replaced meanwhile: then others may hold "the" lock."""
+        if not self._still_named():
+            raise TryAgainError(f"{self._path} was removed or replaced while it was held", "find out what did that")
+
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:

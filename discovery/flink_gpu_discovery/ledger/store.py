@@ -61,11 +61,20 @@ class Ledger:
         """Remove what an interrupted call may have left beside it; only under the lock."""
         files.remove_leftover(self.path)
 
-    def replace(self, before: tuple[Record, ...], after: tuple[Record, ...]) -> None:
-        """Write ``after`` where ``before`` stood; only under the lock. On an error ``before`` stands again."""
-        files.replace(self.path, fileformat.render(after))
+    def replace(self, lock: Lock, before: tuple[Record, ...], after: tuple[Record, ...]) -> None:
+        """Write ``after`` where ``before`` stood. On an error ``before`` stands again.
+
+        ``TryAgainError``, with nothing changed, if ``lock`` is no longer the file at its path.
+        """
+        lock.note_ledger()
+        self._put(lock, after)
         try:
             files.sync_folder(self.path)
         except DiscoveryError:
-            files.replace(self.path, fileformat.render(before))
+            self._put(lock, before)
             raise
+
+    def _put(self, lock: Lock, records: tuple[Record, ...]) -> None:
+        files.prepare(self.path, fileformat.render(records))
+        lock.check()
+        files.put(self.path)

@@ -5,10 +5,10 @@ from __future__ import annotations
 import os
 import time
 
-from flink_gpu_discovery import allocation
-from flink_gpu_discovery.errors import SystemRefusedError, TooFewGpusError, UsageError
+from flink_gpu_discovery import allocation, interrupts
+from flink_gpu_discovery.errors import DiscoveryError, SystemRefusedError, TooFewGpusError, UsageError
 from flink_gpu_discovery.gpus import inventory
-from flink_gpu_discovery.models import Inventory
+from flink_gpu_discovery.host import Deadline
 from flink_gpu_discovery.operations.leftovers import still_used
 from flink_gpu_discovery.visibility import narrow
 
@@ -18,50 +18,58 @@ if TYPE_CHECKING:
     from typing import Final
 
     from flink_gpu_discovery.allocation import Decision
+    from flink_gpu_discovery.ledger.lock import Lock
     from flink_gpu_discovery.ledger.store import Ledger
-    from flink_gpu_discovery.models import Gpu, Owner, Record
+    from flink_gpu_discovery.models import Gpu, Inventory, Owner, Record
     from flink_gpu_discovery.operations.context import Context
 
 _PAUSE_SECONDS = 0.05
 # --wait ends this long before the deadline, so that the refusal still names who holds what.
 _RESERVE_SECONDS = 0.1
+# For taking back what can't be delivered, also after the deadline; Flink's own limit is 2 s behind it.
+_UNDO_SECONDS = 1.0
 # Flink reads its pipes only after the script has ended.
 _LARGEST_ANSWER_BYTES = 4096
 
 
-class Grant:
-    """The answer to Flink, what to say beside it, and how to take it back if it can't be delivered."""
+class _Sight:
+    """The GPUs of the host, those among them that the caller may see, and why it sees no more."""
 
-    __slots__ = ("ids", "notes", "undo")
+    __slots__ = ("hidden", "inventory", "visible")
 
-    def __init__(
-        self, ids: tuple[str, ...], notes: tuple[str, ...] = (), undo: Callable[[], None] | None = None
-    ) -> None:
-        self.ids: Final = ids
-        self.notes: Final = notes
-        self.undo: Final = undo
+    def __init__(self, seen: Inventory, visible: tuple[Gpu, ...], hidden: tuple[str, ...]) -> None:
+        self.inventory: Final = seen
+        self.visible: Final = visible
+        self.hidden: Final = hidden
 
 
-def allocate(context: Context, amount: int) -> Grant:
-    """Exactly ``amount`` GPUs, or an error and nothing changed."""
+def allocate(context: Context, amount: int, deliver: Callable[[str], None]) -> tuple[str, ...]:
+    """Give exactly ``amount`` GPUs, or raise an error with nothing changed; returns notes for people.
+
+    ``deliver`` takes the one line for Flink; if it fails, what was recorded is taken back.
+    """
     if amount == 0:
-        return Grant(())
+        return ()
     if context.options.isolate:
-        raise SystemRefusedError("this release can't confine a task executor yet", "leave out --isolate")
+        raise SystemRefusedError(
+            "this release can't confine a task executor yet", "leave out --isolate, also in the settings file"
+        )
     wait_until = time.monotonic() + context.options.wait_seconds
     owner = _owner(context) if context.options.coordinate else None
-    seen, hidden = _visible(context)
+    sight = _look(context)
     while True:
         try:
-            return _grant(context, seen, owner, amount)
+            if owner is None:
+                return _first_healthy(context, sight, amount, deliver)
+            return _coordinated(context, sight, owner, amount, deliver)
         except TooFewGpusError as error:
             left = min(wait_until - time.monotonic(), context.deadline.remaining() - _RESERVE_SECONDS)
             if left <= 0:
-                reasons = "; ".join([error.what, *hidden, *seen.notes])
+                reasons = "; ".join([error.what, *sight.hidden, *sight.inventory.notes])
                 raise TooFewGpusError(reasons, error.mend) from error
         time.sleep(min(_PAUSE_SECONDS, left))
-        if len([gpu for gpu in seen.gpus if not gpu.fault]) < amount:
-            seen, hidden = _visible(context)
+        if len([gpu for gpu in sight.visible if not gpu.fault]) < amount:
+            sight = _look(context)
 
 
 def _owner(context: Context) -> Owner:
@@ -69,62 +77,87 @@ def _owner(context: Context) -> Owner:
     return context.processes.owner(context.options.owner_pid or os.getppid())
 
 
-def _visible(context: Context) -> tuple[Inventory, tuple[str, ...]]:
-    """The host's GPUs that the caller may see, and why it sees no more."""
+def _look(context: Context) -> _Sight:
     seen = inventory.take(context.options.backend, context.host, context.environment, context.deadline)
-    gpus, hidden = narrow(seen.gpus, context.environment)
-    return Inventory(seen.backend, gpus, seen.notes), hidden
+    return _Sight(seen, *narrow(seen.gpus, context.environment))
 
 
-def _grant(context: Context, seen: Inventory, owner: Owner | None, amount: int) -> Grant:
-    if owner is None:
-        return Grant(_ids(context, allocation.first_healthy(seen.gpus, amount)), seen.notes)
+def _first_healthy(context: Context, sight: _Sight, amount: int, deliver: Callable[[str], None]) -> tuple[str, ...]:
+    gpus = allocation.first_healthy(sight.visible, amount)
+    deliver(_line(context, _names(context, gpus)))
+    return sight.inventory.notes
+
+
+def _coordinated(
+    context: Context, sight: _Sight, owner: Owner, amount: int, deliver: Callable[[str], None]
+) -> tuple[str, ...]:
+    """Decide, record, deliver; whatever interrupts that, the ledger is as before."""
     from flink_gpu_discovery.ledger.store import Ledger
 
     ledger = Ledger(context.options.ledger, context.host)
     warnings = () if ledger.exists() else ledger.warnings()
-    ids, decision = _record(context, ledger, seen.gpus, owner, amount)
+    decisions: list[Decision] = []
+    try:
+        with ledger.lock(context.deadline) as lock:
+            line = _record(context, ledger, lock, sight, owner, amount, decisions)
+        context.deadline.check("after recording the GPUs")
+        interrupts.ignore_signals()
+        deliver(line)
+    except BaseException as error:
+        if decisions and decisions[0].granted:
+            _take_back(ledger, decisions[0], error)
+        raise
     taken = [
-        f"GPU {record.index} was taken over from {record.owner}, which has ended" for record in decision.taken_over
+        f"GPU {record.index} was taken over from {record.owner}, which has ended" for record in decisions[0].taken_over
     ]
-    undo = (lambda: _take_back(context, ledger, decision.granted)) if decision.granted else None
-    return Grant(ids, (*warnings, *seen.notes, *taken), undo)
+    return (*warnings, *sight.inventory.notes, *taken)
 
 
 def _record(
-    context: Context, ledger: Ledger, gpus: tuple[Gpu, ...], owner: Owner, amount: int
-) -> tuple[tuple[str, ...], Decision]:
-    """Decide and record under the lock; the GPUs were asked for before, since a driver may hang."""
+    context: Context,
+    ledger: Ledger,
+    lock: Lock,
+    sight: _Sight,
+    owner: Owner,
+    amount: int,
+    decisions: list[Decision],
+) -> str:
+    """Decide and record; the decision is noted in ``decisions`` before anything changes. Returns the answer.
+
+    The GPUs were asked for before the lock was taken, since a driver may hang.
+    """
     options = context.options
-    with ledger.lock(context.deadline):
-        before = _records(context, ledger, gpus)
-        decision = allocation.decide(
-            gpus=gpus,
-            records=before,
-            owner=owner,
-            resource=options.resource,
-            amount=amount,
-            now=_utc_now(),
-            is_dead=context.processes.is_dead if options.check_dead else None,
-            still_used=_nothing if options.take_busy else still_used,
-        )
-        if options.id_kind == "ordinal":
-            ids = allocation.ordinals(decision.records, owner, [gpu.uuid for gpu in decision.gpus])
-        else:
-            ids = _ids(context, decision.gpus)
-        if decision.granted:
-            _check_caller(context, owner)
-            context.deadline.check("before recording the GPUs")
-            ledger.replace(before, decision.records)
-    return ids, decision
+    before = _records(context, ledger, lock, sight)
+    decision = allocation.decide(
+        gpus=sight.visible,
+        records=before,
+        owner=owner,
+        resource=options.resource,
+        amount=amount,
+        now=_utc_now(),
+        is_dead=context.processes.is_dead if options.check_dead else None,
+        still_used=_nothing if options.take_busy else still_used,
+    )
+    if options.id_kind == "ordinal":
+        line = _line(context, allocation.ordinals(decision.records, owner, [gpu.uuid for gpu in decision.gpus]))
+    else:
+        line = _line(context, _names(context, decision.gpus))
+    if decision.granted:
+        _check_caller(context, owner)
+        context.deadline.check("before recording the GPUs")
+        decisions.append(decision)
+        ledger.replace(lock, before, decision.records)
+    else:
+        decisions.append(decision)
+    return line
 
 
-def _records(context: Context, ledger: Ledger, gpus: tuple[Gpu, ...]) -> tuple[Record, ...]:
+def _records(context: Context, ledger: Ledger, lock: Lock, sight: _Sight) -> tuple[Record, ...]:
     if not context.options.migrate_upstream:
         return ledger.read()
     from flink_gpu_discovery.operations.migrate import read_either
 
-    return read_either(ledger, gpus, context.processes, _utc_now())
+    return read_either(ledger, lock, sight.inventory.gpus, context.processes, _utc_now())
 
 
 def _check_caller(context: Context, owner: Owner) -> None:
@@ -133,23 +166,35 @@ def _check_caller(context: Context, owner: Owner) -> None:
         raise UsageError(f"the caller, {owner}, has ended meanwhile", "nothing was recorded")
 
 
-def _ids(context: Context, gpus: tuple[Gpu, ...]) -> tuple[str, ...]:
-    kind = context.options.id_kind
-    if kind == "ordinal":
-        raise UsageError("--id ordinal needs the ledger", "add --coordinate, or use --id index")
-    ids = tuple([gpu.uuid if kind == "uuid" else gpu.index for gpu in gpus])
-    size = len(",".join(ids)) + 1
-    if size > _LARGEST_ANSWER_BYTES:
-        raise UsageError(f"the answer would take {size} bytes, {_LARGEST_ANSWER_BYTES} at most", "use --id index")
-    return ids
+def _names(context: Context, gpus: tuple[Gpu, ...]) -> tuple[str, ...]:
+    return tuple([gpu.uuid if context.options.id_kind == "uuid" else gpu.index for gpu in gpus])
 
 
-def _take_back(context: Context, ledger: Ledger, granted: tuple[Record, ...]) -> None:
+def _line(context: Context, ids: tuple[str, ...]) -> str:
+    line = ",".join(ids) + "\n"
+    if len(line) > _LARGEST_ANSWER_BYTES:
+        mend = "use --id index" if context.options.id_kind == "uuid" else "ask for fewer"
+        raise UsageError(f"the answer would take {len(line)} bytes, {_LARGEST_ANSWER_BYTES} at most", mend)
+    return line
+
+
+def _take_back(ledger: Ledger, decision: Decision, cause: BaseException) -> None:
     """Undo what this call recorded, and nothing that others recorded meanwhile."""
-    own = {(record.uuid, record.owner.identity) for record in granted}
-    with ledger.lock(context.deadline):
-        now = ledger.read()
-        ledger.replace(now, tuple([record for record in now if (record.uuid, record.owner.identity) not in own]))
+    interrupts.ignore_signals()
+    own = {(record.uuid, record.owner.identity) for record in decision.granted}
+    try:
+        with ledger.lock(Deadline.from_now(_UNDO_SECONDS)) as lock:
+            now = ledger.read()
+            kept = tuple([record for record in now if (record.uuid, record.owner.identity) not in own])
+            if len(kept) < len(now):
+                taken = {record.uuid for record in kept}
+                lost = tuple([record for record in decision.taken_over if record.uuid not in taken])
+                ledger.replace(lock, now, kept + lost)
+    except DiscoveryError as error:
+        if isinstance(cause, DiscoveryError):
+            raise type(cause)(
+                f"{cause.what}; the GPUs may stay recorded, since {error.what}", "call again to get them"
+            ) from cause
 
 
 def _nothing(record: Record, gpu: Gpu) -> str:

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 def deallocate_all(context: Context) -> None:
-    """Remove all of the owner's records. Does nothing without coordination."""
+    """Remove all of the owner's records. Does nothing without coordination, or without a ledger."""
     if not context.options.coordinate:
         return
     from flink_gpu_discovery.ledger.store import Ledger
@@ -21,9 +21,13 @@ def deallocate_all(context: Context) -> None:
     ledger = Ledger(context.options.ledger, context.host)
     if not ledger.exists():
         return
-    with ledger.lock(context.deadline):
+    if context.options.migrate_upstream:
+        from flink_gpu_discovery.operations.migrate import migrate
+
+        migrate(context, ledger)
+    with ledger.lock(context.deadline) as lock:
         before = ledger.read()
         after = allocation.without_owner(before, owner)
         if len(after) < len(before):
             context.deadline.check("before giving back the GPUs")
-            ledger.replace(before, after)
+            ledger.replace(lock, before, after)

@@ -2,27 +2,51 @@
 
 from __future__ import annotations
 
+import time
+
 from flink_gpu_discovery.errors import LedgerDamagedError, UsageError
+from flink_gpu_discovery.gpus import inventory
 from flink_gpu_discovery.ledger.upstream import UpstreamFileError
 from flink_gpu_discovery.models import Record
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from flink_gpu_discovery.ledger.lock import Lock
     from flink_gpu_discovery.ledger.store import Ledger
     from flink_gpu_discovery.models import Gpu, Owner
+    from flink_gpu_discovery.operations.context import Context
     from flink_gpu_discovery.processes import Processes
 
 
-def read_either(ledger: Ledger, gpus: tuple[Gpu, ...], processes: Processes, now: str) -> tuple[Record, ...]:
+def migrate(context: Context, ledger: Ledger) -> None:
+    """Replace an upstream file by the ledger that it comes to; does nothing to a ledger."""
+    try:
+        ledger.read()
+    except UpstreamFileError:
+        seen = inventory.take(context.options.backend, context.host, context.environment, context.deadline)
+        now = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+        with ledger.lock(context.deadline) as lock:
+            records = read_either(ledger, lock, seen.gpus, context.processes, now)
+            ledger.replace(lock, records, records)
+
+
+def read_either(
+    ledger: Ledger, lock: Lock, gpus: tuple[Gpu, ...], processes: Processes, now: str
+) -> tuple[Record, ...]:
     """The ledger's records, or those that an upstream file in its place comes to.
 
     Entries of ended processes are dropped. A PID that lives is taken for the owner, since the file has no start
-    time to tell otherwise; one that can't be an owner here, an index that no visible GPU has, or a GPU with two
-    live owners is ``LedgerDamagedError``: nothing is lost by guessing.
+    time to tell otherwise; one that can't be an owner here, an index that no GPU of the host has, a GPU with two
+    live owners, or a file where a ledger of ours stood before is ``LedgerDamagedError``: nothing is lost by guessing.
     """
     try:
         return ledger.read()
     except UpstreamFileError as error:
+        if lock.knows_ledger:
+            raise LedgerDamagedError(
+                f"{ledger.path} was emptied or replaced by upstream's file, though a ledger was there",
+                "remove it and its lock once no task executor of this host runs",
+            ) from error
         by_index = {gpu.index: gpu for gpu in gpus}
         records: dict[str, Record] = {}
         for index, pid in error.entries:
@@ -30,7 +54,9 @@ def read_either(ledger: Ledger, gpus: tuple[Gpu, ...], processes: Processes, now
             if owner is None:
                 continue
             if index not in by_index or index in records:
-                what = "is held twice by live processes" if index in records else "is held but not visible"
+                what = (
+                    "is held twice by live processes" if index in records else "is held, but this host has no such GPU"
+                )
                 raise LedgerDamagedError(
                     f"{ledger.path}: GPU {index} {what} (pid {pid})", "stop that task executor, then try again"
                 ) from error

@@ -38,7 +38,7 @@ def reclaim(context: Context) -> Reclaimed:
         _named(context, ())
         return Reclaimed((), {}, ())
     gpus = _gpus(context)
-    with ledger.lock(context.deadline):
+    with ledger.lock(context.deadline) as lock:
         before = ledger.read()
         named = _named(context, before)
         liveness = {record.owner.identity: context.processes.liveness(record.owner) for record in named}
@@ -52,7 +52,7 @@ def reclaim(context: Context) -> Reclaimed:
         if freed:
             context.deadline.check("before giving back the GPUs")
             uuids = {record.uuid for record in freed}
-            ledger.replace(before, tuple([record for record in before if record.uuid not in uuids]))
+            ledger.replace(lock, before, tuple([record for record in before if record.uuid not in uuids]))
         ledger.remove_leftover()
     return Reclaimed(freed, liveness, tuple([note for note in kept if "still used" in note]))
 

@@ -1,0 +1,30 @@
+"""Signals that ask this program to end: what was begun is undone first.
+
+``_signal`` is what the standard ``signal`` module wraps in enumerations; importing those takes as long as half of
+a call.
+"""
+
+from __future__ import annotations
+
+import _signal  # type: ignore[import-not-found]
+
+from flink_gpu_discovery.errors import TryAgainError
+
+_ENDING = (_signal.SIGHUP, _signal.SIGINT, _signal.SIGTERM)
+
+
+def raise_on_signals() -> None:
+    """From now on SIGHUP, SIGINT and SIGTERM raise ``TryAgainError``, unless the caller ignores them."""
+    for number in _ENDING:
+        if _signal.getsignal(number) != _signal.SIG_IGN:
+            _signal.signal(number, _raise)
+
+
+def ignore_signals() -> None:
+    """Before the answer goes out, or while it is undone: an interruption there would leave both half done."""
+    for number in _ENDING:
+        _signal.signal(number, _signal.SIG_IGN)
+
+
+def _raise(number: int, frame: object) -> None:
+    raise TryAgainError(f"ended by signal {number} before the answer", "nothing was changed; call again")
