@@ -48,6 +48,11 @@ class Deadline:
             raise TryAgainError(f"{what}: the deadline of {self.seconds:g} s has passed", "try again")
 
 
+def utc_now() -> str:
+    """The time for people: ISO 8601, UTC, whole seconds."""
+    return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+
+
 def read_file(path: str, limit: int = 64 * 1024) -> bytes:
     """A small file of ``/proc`` or ``/sys`` at once; ``OSError`` as the kernel says."""
     descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import time
-
 from flink_gpu_discovery.errors import LedgerDamagedError, UsageError
 from flink_gpu_discovery.gpus import inventory
+from flink_gpu_discovery.host import utc_now
 from flink_gpu_discovery.ledger.upstream import UpstreamFileError
 from flink_gpu_discovery.models import Record
 
@@ -24,9 +23,8 @@ def migrate(context: Context, ledger: Ledger) -> None:
         ledger.read()
     except UpstreamFileError:
         seen = inventory.take(context.options.backend, context.host, context.environment, context.deadline)
-        now = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
         with ledger.lock(context.deadline) as lock:
-            records = read_either(ledger, lock, seen.gpus, context.processes, now)
+            records = read_either(ledger, lock, seen.gpus, context.processes, utc_now())
             ledger.replace(lock, records, records)
 
 
