@@ -7,7 +7,8 @@ amount, a trailing ``null``) are no ordinary command line.
 from __future__ import annotations
 
 from flink_gpu_discovery.errors import UsageError
-from flink_gpu_discovery.options import ALIASES, FLAGS, Given
+from flink_gpu_discovery.given import Given
+from flink_gpu_discovery.options import ALIASES, FLAGS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

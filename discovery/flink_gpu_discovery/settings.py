@@ -10,7 +10,8 @@ import os
 import stat
 
 from flink_gpu_discovery.errors import PermissionRefusedError, SettingsError
-from flink_gpu_discovery.options import SETTINGS, Given
+from flink_gpu_discovery.given import Given
+from flink_gpu_discovery.options import SETTINGS
 
 SECTION = "flink-gpu-discovery"
 _LARGEST_BYTES = 64 * 1024

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from flink_gpu_discovery.ledger import files
+from flink_gpu_discovery import mounts
 from tests.support.executor import TaskExecutor
 from tests.support.paths import reachable
 from tests.support.script import PATH, SCRIPT, Result, run
@@ -180,11 +180,11 @@ def test_a_network_file_system_is_told(tmp_path: Path) -> None:
     ]
     mountinfo = tmp_path / "self" / "mountinfo"
     mountinfo.write_text("\n".join(lines) + "\n")
-    assert files.network_file_system(str(tmp_path / "ledger"), str(tmp_path)) == "nfs4"
+    assert mounts.network_file_system(str(tmp_path / "ledger"), str(tmp_path)) == "nfs4"
     mountinfo.write_text(lines[1].replace("nfs4", "tmpfs"))
-    assert files.network_file_system(str(tmp_path / "ledger"), str(tmp_path)) == ""
+    assert mounts.network_file_system(str(tmp_path / "ledger"), str(tmp_path)) == ""
     mountinfo.unlink()
-    assert files.network_file_system(str(tmp_path / "ledger"), str(tmp_path)) == ""
+    assert mounts.network_file_system(str(tmp_path / "ledger"), str(tmp_path)) == ""
 
 
 @ROOT_ONLY

@@ -9,7 +9,8 @@ import pytest
 
 from flink_gpu_discovery import arguments, settings
 from flink_gpu_discovery.errors import DiscoveryError, SettingsError, UsageError
-from flink_gpu_discovery.options import SETTINGS, Given, Options, settle
+from flink_gpu_discovery.given import Given
+from flink_gpu_discovery.options import SETTINGS, Options, settle
 
 HEAD = "[flink-gpu-discovery]\n"
 

@@ -17,15 +17,10 @@ from flink_gpu_discovery.errors import (
     LedgerDamagedError,
     PermissionRefusedError,
 )
-from flink_gpu_discovery.host import read_file
 
 _FOLDER_MODE = 0o770
 _FILE_MODE = 0o660
 _LARGEST_BYTES = 4 * 1024 * 1024  # a record takes about 200
-_NETWORK_FILE_SYSTEMS = (
-    *("9p", "afs", "beegfs", "ceph", "cifs", "fuse.ceph", "fuse.glusterfs", "fuse.sshfs", "glusterfs", "gpfs"),
-    *("lustre", "nfs", "nfs4", "ocfs2", "smb3", "smbfs"),
-)
 _FLAGS = os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY
 
 
@@ -128,25 +123,6 @@ def sync_folder(path: str) -> None:
             os.close(descriptor)
     except OSError as error:
         raise refused(folder, "sync", error) from error
-
-
-def network_file_system(path: str, proc: str) -> str:
-    """The type of the file system that ``path`` lies on if that is shared between hosts, else empty.
-
-    Source: proc_pid_mountinfo(5). Fields: id, parent, major:minor, root, mount point, options, tags, ``-``, type.
-    """
-    try:
-        device = os.stat(os.path.dirname(path)).st_dev
-        lines = read_file(f"{proc}/self/mountinfo", _LARGEST_BYTES).decode("utf-8", "replace").splitlines()
-    except OSError:
-        return ""
-    numbers = f"{os.major(device)}:{os.minor(device)}"
-    for line in lines:
-        head, _, tail = line.partition(" - ")
-        kind = tail.partition(" ")[0]
-        if head.split()[2:3] == [numbers] and kind in _NETWORK_FILE_SYSTEMS:
-            return kind
-    return ""
 
 
 def _temporary(path: str) -> str:

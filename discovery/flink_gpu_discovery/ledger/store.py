@@ -29,7 +29,9 @@ class Ledger:
 
     def warnings(self) -> tuple[str, ...]:
         """What is wrong with its place, though it works: a network file system."""
-        kind = files.network_file_system(self.path, self._host.proc)
+        from flink_gpu_discovery import mounts
+
+        kind = mounts.network_file_system(self.path, self._host.proc)
         if not kind:
             return ()
         return (
