@@ -9,6 +9,7 @@ wanted=(
   openjdk-17-jdk-headless=javac
   procps=ps
   python3=/usr/bin/python3
+  strace=strace
 )
 
 missing=()

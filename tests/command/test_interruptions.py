@@ -74,7 +74,13 @@ def test_a_signal_that_asks_to_end_undoes_what_was_begun(ledger: Path, name: str
     with TaskExecutor() as executor:
         executor.call("1", *words)
         before = ledger.read_bytes()
-        result = run("2", *words, program=traced("-e", f"trace={call}", "-e", f"inject={call}:signal={name}:when=1"))
+        # The test run itself may ignore SIGHUP, which would be inherited.
+        program = (
+            "env",
+            f"--default-signal={name}",
+            *traced("-e", f"trace={call}", "-e", f"inject={call}:signal={name}:when=1"),
+        )
+        result = run("2", *words, program=program)
         assert_undone(result, 75, ledger, before)
         assert f"ended by signal {getattr(signal, f'SIG{name}').value}" in result.err
         assert run("2", *words).out == "1,2\n"
