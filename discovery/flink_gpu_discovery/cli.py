@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 _PROGRAM = "flink-gpu-discovery"
 _LONGEST_LINE = 1000
-_MOST_LINES = 3  # with the longest lines still under 4 KiB, since Flink reads the pipe only after the exit
+_MOST_NOTES = 3  # with the longest lines still under 4 KiB, since Flink reads the pipe only after the exit
 
 
 def run() -> NoReturn:
@@ -98,7 +98,11 @@ def _operate(request: Request, context: Context) -> None:
 def _allocate(context: Context, amount: int) -> None:
     from flink_gpu_discovery.operations.allocate import allocate
 
-    _complain(allocate(context, amount, _print))
+    notes = allocate(context, amount, _print)
+    if len(notes) > _MOST_NOTES:
+        more = len(notes) - _MOST_NOTES + 1
+        notes = (*notes[: _MOST_NOTES - 1], f"{more} more notes, see 'inventory --json'")
+    _complain(notes)
 
 
 def _reclaim(context: Context, as_json: bool) -> None:
@@ -156,11 +160,7 @@ def _print(text: str) -> None:
 
 def _complain(lines: Sequence[str]) -> None:
     """One line per note on standard error."""
-    shown = list(lines)
-    if len(shown) > _MOST_LINES:
-        more = len(shown) - _MOST_LINES + 1
-        shown = [*shown[: _MOST_LINES - 1], f"{more} more notes, see 'inventory --json'"]
-    for line in shown:
+    for line in lines:
         _write_line(line, "")
 
 

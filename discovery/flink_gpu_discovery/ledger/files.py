@@ -191,7 +191,7 @@ def _share(descriptor: int, like: str) -> None:
 
     ``like`` is the file that it replaces, or the folder.
     """
-    model = os.stat(like)
+    model = os.lstat(like)
     made = os.fstat(descriptor)
     owner = model.st_uid if os.geteuid() == 0 else made.st_uid
     if (made.st_uid, made.st_gid) != (owner, model.st_gid):
@@ -205,7 +205,7 @@ def _write_new(path: str, content: bytes, replaced: str) -> None:
     _remove(path)
     descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | _FLAGS, _FILE_MODE)
     try:
-        _share(descriptor, replaced if os.path.exists(replaced) else os.path.dirname(replaced))
+        _share(descriptor, replaced if os.path.lexists(replaced) else os.path.dirname(replaced))
         written = 0
         while written < len(content):
             written += os.write(descriptor, content[written:])

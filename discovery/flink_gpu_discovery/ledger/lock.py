@@ -100,7 +100,7 @@ class Lock:
         """The refusal at the deadline, with who holds the lock."""
         pids = holders(self._descriptor, self._proc)
         return TryAgainError(
-            f"{self._path} is still locked by {' and '.join(pids) or 'a process that is not visible here'} after"
+            f"{self._path} is still locked by {' and '.join(pids) or 'a process that /proc/locks does not show'} after"
             f" {self._deadline.seconds:g} s",
             "see what it waits for, or end it",
         )

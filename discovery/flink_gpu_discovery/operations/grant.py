@@ -51,10 +51,14 @@ class Grant:
         except BaseException as error:
             self._take_back(error)
             raise
-        taken = [
-            f"GPU {record.index} was taken over from {record.owner}, which has ended" for record in self._taken_over
-        ]
-        return (*warnings, *taken)
+        return (*warnings, *self._notes())
+
+    def _notes(self) -> list[str]:
+        """Whose GPUs were taken over, an owner a line."""
+        indexes: dict[str, list[str]] = {}
+        for record in self._taken_over:
+            indexes.setdefault(str(record.owner), []).append(record.index)
+        return [f"GPU {','.join(gpus)} was taken over from {owner}, which has ended" for owner, gpus in indexes.items()]
 
     def _record(self, lock: Lock, host_gpus: tuple[Gpu, ...], visible: tuple[Gpu, ...], amount: int) -> str:
         """Decide and record; returns the answer. The GPUs were asked for before, since a driver may hang."""
