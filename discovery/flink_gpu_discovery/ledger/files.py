@@ -66,18 +66,26 @@ def read(path: str) -> bytes | None:
     except OSError as error:
         raise refused(path, "read", error) from error
     finally:
+        close(descriptor)
+
+
+def close(descriptor: int) -> None:
+    """Close it. An error of close(2) says nothing after fsync(2), nor of a file that was only read or locked."""
+    try:
         os.close(descriptor)
+    except OSError:
+        pass  # the descriptor is free in any case
 
 
 def open_lock(path: str) -> int:
     """A descriptor of the lock file, made on first use (and its folder with it)."""
     for _ in range(3):
         try:
-            return _opened_lock(path, os.O_RDWR)
+            return _opened_lock(path)
         except FileNotFoundError:
             _make_folder(os.path.dirname(path))
         try:
-            return _opened_lock(path, os.O_RDWR | os.O_CREAT | os.O_EXCL)
+            return _created_lock(path)
         except FileExistsError:
             continue  # another process made it just now
         except OSError as error:
@@ -99,12 +107,13 @@ def prepare(path: str, content: bytes) -> None:
 
 
 def put(path: str) -> None:
-    """Let what was prepared take the place of ``path``."""
+    """Let what was prepared take the place of ``path``, and sync the folder."""
     try:
         os.rename(_temporary(path), path)
     except OSError as error:
         _remove_quietly(_temporary(path))
         raise refused(path, "replace", error) from error
+    _sync_folder(os.path.dirname(path))
 
 
 def remove_leftover(path: str) -> None:
@@ -112,37 +121,65 @@ def remove_leftover(path: str) -> None:
     _remove_quietly(_temporary(path))
 
 
-def sync_folder(path: str) -> None:
-    """Make a replacement of the file at ``path`` last."""
-    folder = os.path.dirname(path)
-    try:
-        descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-        try:
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
-    except OSError as error:
-        raise refused(folder, "sync", error) from error
-
-
 def _temporary(path: str) -> str:
     return f"{path}.new"
 
 
-def _opened_lock(path: str, flags: int) -> int:
+def _sync_folder(folder: str) -> None:
+    """A refusal is no failure: without it a crash of the host may leave the old file, of whose owners none lives."""
     try:
-        descriptor = os.open(path, flags | _FLAGS, _FILE_MODE)
+        descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    except OSError:
+        return
+    try:
+        os.fsync(descriptor)
+    except OSError:
+        pass
+    finally:
+        close(descriptor)
+
+
+def _opened_lock(path: str) -> int:
+    try:
+        descriptor = os.open(path, os.O_RDWR | _FLAGS)
         try:
-            if flags & os.O_CREAT:
-                _share(descriptor, os.path.dirname(path))
             _check_trusted(path, os.fstat(descriptor))
         except BaseException:
-            os.close(descriptor)
+            close(descriptor)
             raise
-    except (FileNotFoundError, FileExistsError):
+    except FileNotFoundError:
         raise
     except OSError as error:
         raise refused(path, "open", error) from error
+    return descriptor
+
+
+def _created_lock(path: str) -> int:
+    """It appears under its name with owner and group set, so that no crash leaves one that only root can open."""
+    folder = os.path.dirname(path)
+    try:
+        descriptor = os.open(folder, os.O_TMPFILE | os.O_RDWR | os.O_CLOEXEC, _FILE_MODE)
+    except OSError as error:
+        if error.errno not in (errno.EOPNOTSUPP, errno.EISDIR):
+            raise
+        return _created_lock_by_name(path)  # a file system without O_TMPFILE, such as NFS
+    try:
+        _share(descriptor, folder)
+        # With src_dir_fd Python calls linkat(2), which alone follows this link; see open(2), O_TMPFILE.
+        os.link(f"/proc/self/fd/{descriptor}", path, src_dir_fd=descriptor)
+    except BaseException:
+        close(descriptor)
+        raise
+    return descriptor
+
+
+def _created_lock_by_name(path: str) -> int:
+    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | _FLAGS, _FILE_MODE)
+    try:
+        _share(descriptor, os.path.dirname(path))
+    except BaseException:
+        close(descriptor)
+        raise
     return descriptor
 
 
@@ -211,7 +248,7 @@ def _write_new(path: str, content: bytes, replaced: str) -> None:
             written += os.write(descriptor, content[written:])
         os.fsync(descriptor)
     finally:
-        os.close(descriptor)
+        close(descriptor)
 
 
 def _remove(path: str) -> None:

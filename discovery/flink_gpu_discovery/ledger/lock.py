@@ -50,15 +50,18 @@ class Lock:
     @property
     def knows_ledger(self) -> bool:
         """Whether a ledger was ever written beside it: the file is empty only until then."""
-        return os.fstat(self._descriptor).st_size > 0
+        try:
+            return os.fstat(self._descriptor).st_size > 0
+        except OSError as error:
+            raise files.refused(self._path, "look at", error) from error
 
     def note_ledger(self) -> None:
         """Remember that a ledger is there."""
-        if not self.knows_ledger:
-            try:
+        try:
+            if os.fstat(self._descriptor).st_size == 0:
                 os.write(self._descriptor, b"flink-gpu-ledger\n")
-            except OSError as error:
-                raise files.refused(self._path, "write", error) from error
+        except OSError:
+            pass  # the next call that changes the ledger tries again
 
     def check(self) -> None:
         """``TryAgainError`` if the file was removed or replaced meanwhile: then others may hold "the" lock."""
@@ -89,11 +92,11 @@ class Lock:
         """Whether the path still names what is locked; a tmp cleaner may have removed it meanwhile."""
         try:
             named = os.stat(self._path, follow_symlinks=False)
+            locked = os.fstat(self._descriptor)
         except FileNotFoundError:
             return False
         except OSError as error:
             raise files.refused(self._path, "look at", error) from error
-        locked = os.fstat(self._descriptor)
         return (named.st_dev, named.st_ino) == (locked.st_dev, locked.st_ino)
 
     def _kept_by_others(self) -> TryAgainError:
@@ -106,7 +109,7 @@ class Lock:
         )
 
     def _close(self) -> None:
-        os.close(self._descriptor)
+        files.close(self._descriptor)
         self._descriptor = -1
 
 

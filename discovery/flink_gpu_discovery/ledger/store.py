@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from flink_gpu_discovery.errors import DiscoveryError, LedgerDamagedError
+from flink_gpu_discovery.errors import LedgerDamagedError
 from flink_gpu_discovery.ledger import fileformat, files, upstream
 from flink_gpu_discovery.ledger.lock import Lock
 
@@ -63,20 +63,12 @@ class Ledger:
         """Remove what an interrupted call may have left beside it; only under the lock."""
         files.remove_leftover(self.path)
 
-    def replace(self, lock: Lock, before: tuple[Record, ...], after: tuple[Record, ...]) -> None:
-        """Write ``after`` where ``before`` stood. On an error ``before`` stands again.
+    def replace(self, lock: Lock, records: tuple[Record, ...]) -> None:
+        """Put ``records`` in the place of what stands there; on an error that stands unchanged.
 
-        ``TryAgainError``, with nothing changed, if ``lock`` is no longer the file at its path.
+        ``TryAgainError`` if ``lock`` is no longer the file at its path.
         """
-        lock.note_ledger()
-        self._put(lock, after)
-        try:
-            files.sync_folder(self.path)
-        except DiscoveryError:
-            self._put(lock, before)
-            raise
-
-    def _put(self, lock: Lock, records: tuple[Record, ...]) -> None:
         files.prepare(self.path, fileformat.render(records))
         lock.check()
         files.put(self.path)
+        lock.note_ledger()

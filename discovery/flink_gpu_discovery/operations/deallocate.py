@@ -30,4 +30,4 @@ def deallocate_all(context: Context) -> None:
         after = allocation.without_owner(before, owner)
         if len(after) < len(before):
             context.deadline.check("before giving back the GPUs")
-            ledger.replace(lock, before, after)
+            ledger.replace(lock, after)

@@ -69,7 +69,7 @@ class Grant:
             self._check_caller()
             self._context.deadline.check("before recording the GPUs")
             self._granted, self._taken_over = decision.granted, decision.taken_over
-            self._ledger.replace(lock, before, decision.records)
+            self._ledger.replace(lock, decision.records)
         return line
 
     def _records(self, lock: Lock, host_gpus: tuple[Gpu, ...]) -> tuple[Record, ...]:
@@ -117,7 +117,7 @@ class Grant:
                 if len(kept) < len(now):
                     taken = {record.uuid for record in kept}
                     lost = tuple([record for record in self._taken_over if record.uuid not in taken])
-                    self._ledger.replace(lock, now, kept + lost)
+                    self._ledger.replace(lock, kept + lost)
         except DiscoveryError as error:
             if isinstance(cause, DiscoveryError):
                 what = f"{cause.what}; the GPUs may stay recorded, since {error.what}"

@@ -25,7 +25,7 @@ def migrate(context: Context, ledger: Ledger) -> None:
         seen = inventory.take(context.options.backend, context.host, context.environment, context.deadline)
         with ledger.lock(context.deadline) as lock:
             records = read_either(ledger, lock, seen.gpus, context.processes, utc_now())
-            ledger.replace(lock, records, records)
+            ledger.replace(lock, records)
 
 
 def read_either(

@@ -52,7 +52,7 @@ def reclaim(context: Context) -> Reclaimed:
         if freed:
             context.deadline.check("before giving back the GPUs")
             uuids = {record.uuid for record in freed}
-            ledger.replace(lock, before, tuple([record for record in before if record.uuid not in uuids]))
+            ledger.replace(lock, tuple([record for record in before if record.uuid not in uuids]))
         ledger.remove_leftover()
     return Reclaimed(freed, liveness, tuple([note for note in kept if "still used" in note]))
 
