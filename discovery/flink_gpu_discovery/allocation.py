@@ -68,7 +68,7 @@ def decide(
         return Decision(_repeated(gpus, own, resource, amount), records)
     held = {record.uuid: record for record in records}
     healthy = [gpu for gpu in gpus if not gpu.fault]
-    chosen = [gpu for gpu in healthy if gpu.uuid not in held][:amount]
+    chosen = [gpu for gpu in healthy if gpu.uuid not in held and not _held_otherwise(gpu, records)][:amount]
     in_use: list[str] = []
     if len(chosen) < amount and is_dead is not None:
         orphaned = [gpu for gpu in healthy if gpu.uuid in held and is_dead(held[gpu.uuid].owner)]
@@ -105,6 +105,21 @@ def _is_allotment(record: Record, owner: Owner, resource: str) -> bool:
     return record.resource == resource and record.owner.identity == owner.identity
 
 
+def _held_otherwise(gpu: Gpu, records: tuple[Record, ...]) -> bool:
+    """Whether the same device is held under another UUID.
+
+    That is so when MIG was switched on or off under a whole GPU or an instance that is held, or when an AMD GPU is
+    known by its address to one backend and by its own id to another.
+    """
+    for record in records:
+        if record.uuid != gpu.uuid and record.pci_address == gpu.pci_address:
+            if (":" in record.index) != (":" in gpu.index):
+                return True
+            if record.uuid.startswith("GPU-PCI-") != gpu.uuid.startswith("GPU-PCI-"):
+                return True
+    return False
+
+
 def _record(gpu: Gpu, owner: Owner, resource: str, now: str) -> Record:
     return Record(
         uuid=gpu.uuid, index=gpu.index, pci_address=gpu.pci_address, resource=resource, owner=owner, since=now
@@ -132,7 +147,7 @@ def _repeated(gpus: tuple[Gpu, ...], own: list[Record], resource: str, amount: i
 def _too_few(
     gpus: tuple[Gpu, ...], records: tuple[Record, ...], amount: int, in_use: list[str], *, check_dead: bool
 ) -> TooFewGpusError:
-    healthy = {gpu.uuid for gpu in gpus if not gpu.fault}
+    healthy = {gpu.uuid: gpu.index for gpu in gpus if not gpu.fault}
     held = [record for record in records if record.uuid in healthy]
     mend = "stop one of them" if check_dead else "add --check-dead to take over those of dead owners"
     if in_use:
@@ -140,15 +155,15 @@ def _too_few(
     used = "".join([f"; {use}" for use in in_use[:8]])
     return TooFewGpusError(
         f"too few GPUs: {amount} asked for, {len(gpus)} seen, {len(healthy)} healthy, {len(held)} held"
-        f"{_by_whom(held)}{used}",
+        f"{_by_whom(held, healthy)}{used}",
         f"{mend}, or lower external-resource.<name>.amount" if held else "lower external-resource.<name>.amount",
     )
 
 
-def _by_whom(held: list[Record]) -> str:
+def _by_whom(held: list[Record], index_now: dict[str, str]) -> str:
     indexes: dict[str, list[str]] = {}
     for record in held:
-        indexes.setdefault(str(record.owner), []).append(record.index)
+        indexes.setdefault(str(record.owner), []).append(index_now[record.uuid])
     owners = [f"{owner}: {_short(names)}" for owner, names in indexes.items()]
     more = f"; and {len(owners) - 8} more owners" if len(owners) > 8 else ""
     return f" by {'; '.join(owners[:8])}{more}" if owners else ""

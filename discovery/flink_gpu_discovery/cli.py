@@ -10,7 +10,7 @@ import os
 import sys
 
 from flink_gpu_discovery import arguments, interrupts, settings
-from flink_gpu_discovery.errors import DiscoveryError, InputOutputError, SystemRefusedError
+from flink_gpu_discovery.errors import DiscoveryError, InputOutputError, SystemRefusedError, TryAgainError
 from flink_gpu_discovery.host import Deadline, Host
 from flink_gpu_discovery.operations.context import Context
 from flink_gpu_discovery.options import settle
@@ -98,7 +98,7 @@ def _operate(request: Request, context: Context) -> None:
 def _allocate(context: Context, amount: int) -> None:
     from flink_gpu_discovery.operations.allocate import allocate
 
-    notes = allocate(context, amount, _print)
+    notes = allocate(context, amount, lambda line: _deliver(line, context.deadline))
     if len(notes) > _MOST_NOTES:
         more = len(notes) - _MOST_NOTES + 1
         notes = (*notes[: _MOST_NOTES - 1], f"{more} more notes, see 'inventory --json'")
@@ -156,6 +156,17 @@ def _print(text: str) -> None:
         raise InputOutputError(
             f"cannot write to standard output: {error.strerror}", "open it and call again"
         ) from error
+
+
+def _deliver(line: str, deadline: Deadline) -> None:
+    """Print what fits any pipe at once, unless the pipe is full and nobody reads it."""
+    import select
+
+    poll = select.poll()
+    poll.register(1, select.POLLOUT)
+    if not poll.poll(deadline.remaining() * 1000):
+        raise TryAgainError("nobody reads standard output, and its pipe is full", "read it and call again")
+    _print(line)
 
 
 def _complain(lines: Sequence[str]) -> None:

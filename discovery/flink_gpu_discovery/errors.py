@@ -48,6 +48,10 @@ class SystemRefusedError(DiscoveryError):
     exit_code = 71
 
 
+class NoDriverError(SystemRefusedError):
+    """There is no driver at all, or nothing to ask it with and no sign of one."""
+
+
 class InputOutputError(DiscoveryError):
     """The ledger or the answer could not be written or read."""
 

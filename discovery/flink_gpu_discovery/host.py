@@ -54,9 +54,15 @@ def utc_now() -> str:
 
 
 def read_file(path: str, limit: int = 64 * 1024) -> bytes:
-    """A small file of ``/proc`` or ``/sys`` at once; ``OSError`` as the kernel says."""
+    """A file of ``/proc`` or ``/sys``, which may come in pieces of a page; ``OSError`` as the kernel says."""
     descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    content = b""
     try:
-        return os.read(descriptor, limit)
+        while len(content) < limit:
+            piece = os.read(descriptor, limit - len(content))
+            if not piece:
+                break
+            content += piece
+        return content
     finally:
         os.close(descriptor)

@@ -54,6 +54,19 @@ class Gpu:
         self.fault: Final = fault
         self.compute_pids: Final = compute_pids
 
+    def computing(self, pids: tuple[int, ...]) -> Gpu:
+        """The same GPU with the processes that compute on it."""
+        return Gpu(
+            uuid=self.uuid,
+            index=self.index,
+            pci_address=self.pci_address,
+            name=self.name,
+            vendor=self.vendor,
+            node=self.node,
+            fault=self.fault,
+            compute_pids=pids,
+        )
+
 
 class Inventory:
     """What a backend answered: GPUs in index order, and notes on those that it had to leave out."""

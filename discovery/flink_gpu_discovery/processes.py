@@ -33,24 +33,12 @@ class ProcessStat:
 class Processes:
     """The processes of one host, as the PID namespace of this program numbers them."""
 
-    __slots__ = ("_boot_id", "_boottime_offset", "_pid_namespace", "_proc", "_ticks_per_second")
+    __slots__ = ("_here", "_proc", "_ticks_per_second")
 
     def __init__(self, host: Host) -> None:
         self._proc: Final = host.proc
         self._ticks_per_second: Final = os.sysconf("SC_CLK_TCK")
-        self._boottime_offset: Final = _boottime_offset(host.proc) * self._ticks_per_second
-        try:
-            self._boot_id: Final = read_file(f"{host.proc}/sys/kernel/random/boot_id").decode("ascii").strip()
-            self._pid_namespace: Final = os.stat(f"{host.proc}/self/ns/pid").st_ino
-            shown_as = os.readlink(f"{host.proc}/self")
-        except (OSError, ValueError) as error:
-            raise SystemRefusedError(f"cannot tell processes apart: {error}", f"mount {host.proc}") from error
-        if shown_as != str(os.getpid()):
-            raise SystemRefusedError(
-                f"{host.proc} shows the processes of another PID namespace: this is {os.getpid()} here and"
-                f" {shown_as[:20]!r} there",
-                f"mount this namespace's own {host.proc} (unshare --mount-proc)",
-            )
+        self._here: _Here | None = None
 
     def started_at(self) -> float:
         """When this very process started, in seconds on CLOCK_BOOTTIME (10 ms steps)."""
@@ -63,12 +51,16 @@ class Processes:
                 f"pid {pid} can't own GPUs: it is what orphans have for a parent",
                 "the task executor must live on, and call this program itself; --owner-pid names another",
             )
+        here = self._identify()
         try:
             stat = self.stat(str(pid))
-            uid = self._real_uid(pid)
-        except (OSError, ValueError) as error:
+            status = self._status(pid)
+            uid, group_leader = int(status[b"Uid"].split()[0]), int(status[b"Tgid"])
+        except (OSError, ValueError, KeyError) as error:
             raise UsageError(f"owner pid {pid} is not a process that can be seen here", "give a live one") from error
-        if stat.state in _GONE_STATES and self._every_task_gone(pid):
+        if group_leader != pid:
+            raise UsageError(f"{pid} is a thread of pid {group_leader}", f"give {group_leader}")
+        if self.has_ended(pid):
             raise UsageError(f"owner pid {pid} ({stat.command}) has ended", "give a live one")
         if os.geteuid() not in (0, uid):
             raise UsageError(
@@ -77,18 +69,19 @@ class Processes:
             )
         return Owner(
             pid=pid,
-            start_time=stat.start_time - self._boottime_offset,
-            boot_id=self._boot_id,
-            pid_namespace=self._pid_namespace,
+            start_time=stat.start_time - here.boottime_offset,
+            boot_id=here.boot_id,
+            pid_namespace=here.pid_namespace,
             uid=uid,
             command=stat.command,
         )
 
     def liveness(self, owner: Owner) -> str:
         """``DEAD`` only on proof, ``UNPROVABLE`` (to be treated as alive) where there is none either way."""
-        if owner.boot_id != self._boot_id:
+        here = self._identify()
+        if owner.boot_id != here.boot_id:
             return DEAD
-        if owner.pid_namespace != self._pid_namespace:
+        if owner.pid_namespace != here.pid_namespace:
             return UNPROVABLE
         if self.has_ended(owner.pid):
             return DEAD
@@ -96,35 +89,38 @@ class Processes:
             stat = self.stat(str(owner.pid))
         except (OSError, ValueError):
             return UNPROVABLE  # hidepid=2, or it ends just now
-        if stat.start_time - self._boottime_offset != owner.start_time:
-            return DEAD
-        if stat.state in _GONE_STATES and self._every_task_gone(owner.pid):
-            return DEAD
-        return ALIVE
+        # Offsets are rounded to ticks; nothing reuses a PID within two of them.
+        return ALIVE if abs(stat.start_time - here.boottime_offset - owner.start_time) <= 1 else DEAD
 
     def is_dead(self, owner: Owner) -> bool:
         """Whether it is proven that ``owner`` has ended."""
         return self.liveness(owner) == DEAD
 
     def has_ended(self, pid: int) -> bool:
-        """Whether no process has this PID in our namespace any more."""
+        """Whether no process has this PID in our namespace any more, or only a zombie."""
         try:
             os.kill(pid, 0)
         except ProcessLookupError:
             return True
         except PermissionError:
             pass  # it exists, under another uid
-        return False
+        try:
+            return self.stat(str(pid)).state in _GONE_STATES and self._every_task_gone(pid)
+        except (OSError, ValueError):
+            return False
 
     def stat(self, pid: str) -> ProcessStat:
         """Read ``/proc/PID/stat``; ``OSError`` where it can't be read."""
         return _parse_stat(read_file(f"{self._proc}/{pid}/stat"))
 
-    def _real_uid(self, pid: int) -> int:
-        for line in read_file(f"{self._proc}/{pid}/status").splitlines():
-            if line.startswith(b"Uid:"):
-                return int(line.split()[1])
-        raise ValueError(f"/proc/{pid}/status has no Uid line")
+    def _identify(self) -> _Here:
+        if self._here is None:
+            self._here = _Here(self._proc, self._ticks_per_second)
+        return self._here
+
+    def _status(self, pid: int) -> dict[bytes, bytes]:
+        lines = [line.partition(b":") for line in read_file(f"{self._proc}/{pid}/status").splitlines()]
+        return {name: value for name, _, value in lines}
 
     def _every_task_gone(self, pid: int) -> bool:
         """Whether all threads have ended: a JVM's main thread may be a zombie while the others work."""
@@ -136,17 +132,45 @@ class Processes:
         return bool(states) and all([state in _GONE_STATES for state in states])
 
 
+class _Here:
+    """What makes PIDs comparable: this boot, this PID namespace, and the clock of this time namespace."""
+
+    __slots__ = ("boot_id", "boottime_offset", "pid_namespace")
+
+    def __init__(self, proc: str, ticks_per_second: int) -> None:
+        boot_id = f"{proc}/sys/kernel/random/boot_id"
+        try:
+            self.boot_id: Final = read_file(boot_id).decode("ascii").strip()
+            self.pid_namespace: Final = os.stat(f"{proc}/self/ns/pid").st_ino
+            shown_as = os.readlink(f"{proc}/self")
+            covered = os.stat(boot_id).st_dev != os.stat(os.path.dirname(boot_id)).st_dev
+        except (OSError, ValueError) as error:
+            raise SystemRefusedError(f"cannot tell processes apart: {error}", f"mount {proc}") from error
+        if shown_as != str(os.getpid()):
+            raise SystemRefusedError(
+                f"{proc} shows the processes of another PID namespace: this is {os.getpid()} here and"
+                f" {shown_as[:20]!r} there",
+                f"mount this namespace's own {proc} (unshare --mount-proc)",
+            )
+        if covered:  # as systemd-nspawn does: the host's owners would look like those of another boot, and ours to it
+            raise SystemRefusedError(
+                f"{boot_id} is covered by a mount, so owners in and out of this container can't be told apart",
+                "coordinate on the host, or run the container without that mount",
+            )
+        self.boottime_offset: Final = _boottime_offset(proc) * ticks_per_second // 1_000_000_000
+
+
 def _boottime_offset(proc: str) -> int:
-    """Seconds by which this process's time namespace shifts CLOCK_BOOTTIME, and with it every start time.
+    """Nanoseconds by which this process's time namespace shifts CLOCK_BOOTTIME, and with it every start time.
 
     Without it, one process would have two start times, and the second reader would take it for dead. Source:
     time_namespaces(7); a kernel without them has no such file.
     """
     try:
         for line in read_file(f"{proc}/self/timens_offsets").splitlines():
-            clock, seconds, _ = line.split()
+            clock, seconds, nanoseconds = line.split()
             if clock == b"boottime":
-                return int(seconds)
+                return int(seconds) * 1_000_000_000 + int(nanoseconds)
     except (OSError, ValueError):
         pass
     return 0

@@ -241,7 +241,6 @@ HEAVY += [
     "pathlib",
     "pynvml",
     "re",
-    "select",
     "signal",
     "subprocess",
     "threading",

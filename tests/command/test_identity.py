@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import os
 import subprocess
+import sys
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -159,3 +161,56 @@ def test_a_time_namespace_makes_nobody_dead(ledger: Path) -> None:
         seen = json.loads(run("status", "--json", *words, program=shifted).out)["records"]
         assert {record["owner"]["liveness"] for record in seen} == {"alive"}
         assert other.call("2", *words).out == "2,3\n"
+
+
+@ROOT_ONLY
+def test_a_time_namespace_shifted_by_part_of_a_tick_makes_nobody_dead(ledger: Path) -> None:
+    body = (
+        "import ctypes, os, sys\n"
+        "assert ctypes.CDLL(None, use_errno=True).unshare(0x80) == 0, os.strerror(ctypes.get_errno())\n"
+        "open('/proc/self/timens_offsets', 'w').write('boottime 5 505000000')\n"
+        "pid = os.fork()\n"
+        "pid or os.execv(sys.argv[1], sys.argv[1:])\n"
+        "os._exit(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))\n"
+    )
+    shifted = (sys.executable, "-c", body, str(SCRIPT))
+    probe = run("--version", program=shifted)
+    if probe.code != 0:
+        pytest.skip(f"no time namespace can be made here: {probe.err.strip()[-200:]}")
+    words = (*FOUR, "--ledger", str(ledger))
+    with TaskExecutor() as one:
+        assert one.call("2", *words).out == "0,1\n"
+        seen = json.loads(run("status", "--json", *words, program=shifted).out)["records"]
+        assert {record["owner"]["liveness"] for record in seen} == {"alive"}
+
+
+@ROOT_ONLY
+def test_a_container_with_a_boot_id_of_its_own_is_refused(ledger: Path, tmp_path: Path) -> None:
+    """As systemd-nspawn mounts one: its owners and the host's would look dead to each other."""
+    fake = tmp_path / "boot_id"
+    fake.write_text("00000000-0000-4000-8000-000000000000\n")
+    body = f'mount --bind {fake} /proc/sys/kernel/random/boot_id && exec "$@"'
+    program = ("unshare", "--mount", "--propagation", "private", "/bin/sh", "-c", body, "sh", str(SCRIPT))
+    result = run("1", *FOUR, "--ledger", str(ledger), program=program)
+    assert (result.code, result.out) == (71, "")
+    assert "covered by a mount" in result.err
+    assert run("1", *FOUR, program=program).out == "0\n"
+
+
+def test_a_thread_is_no_owner(ledger: Path) -> None:
+    ready, end = threading.Event(), threading.Event()
+
+    def live() -> None:
+        ready.set()
+        end.wait(30)
+
+    thread = threading.Thread(target=live)
+    thread.start()
+    ready.wait(10)
+    try:
+        result = run("1", *FOUR, "--ledger", str(ledger), "--owner-pid", str(thread.native_id))
+    finally:
+        end.set()
+        thread.join()
+    assert (result.code, result.out) == (64, "")
+    assert f"is a thread of pid {os.getpid()}; give {os.getpid()}" in result.err

@@ -239,3 +239,80 @@ def test_reclaim_by_root_does_not_lock_the_owners_out(tmp_path: Path) -> None:
         file.unlink()
     assert run("1", *words).out == "0\n"  # root makes both files
     assert run("2", *words, program=(*nobody, str(SCRIPT))).out == "1,2\n"
+
+
+def test_a_retry_that_was_answered_keeps_its_gpus_though_the_first_call_fails(ledger: Path) -> None:
+    """The first call gives up late; what its owner's retry was told meanwhile must stay recorded."""
+    words = ("1", *FOUR, "--ledger", str(ledger))
+    slow = traced("-e", "trace=rename", "-e", "inject=rename:delay_exit=1500000:when=1")
+    pipe = subprocess.PIPE
+    owner = ("--owner-pid", str(os.getpid()))
+    late = [*slow, *words, *owner, "--deadline", "1"]
+    with subprocess.Popen(late, stdout=pipe, stderr=pipe, env={"PATH": PATH}) as first, TaskExecutor() as other:
+        while not ledger.exists():
+            time.sleep(0.01)
+        assert run(*words, *owner).out == "0\n"
+        assert (first.communicate(timeout=20)[0], first.returncode) == (b"", 75)
+        assert other.call(*words).out == "1\n"
+        assert run(*words, *owner).out == "0\n"
+
+
+def test_an_answer_that_nobody_reads_ends_at_the_deadline(ledger: Path) -> None:
+    reader, writer = os.pipe()
+    os.set_blocking(writer, False)
+    try:
+        while True:
+            os.write(writer, b"x" * 4096)
+    except BlockingIOError:
+        os.set_blocking(writer, True)
+    start = time.monotonic()
+    words = [str(SCRIPT), "1", *FOUR, "--ledger", str(ledger), "--deadline", "1.5"]
+    done = subprocess.run(words, stdout=writer, stderr=subprocess.PIPE, timeout=20, check=False)
+    os.close(reader)
+    os.close(writer)
+    assert done.returncode == 75
+    assert b"nobody reads standard output" in done.stderr
+    assert time.monotonic() - start < 4
+    assert ledger.read_bytes().endswith(b"#end 0\n")
+
+
+def test_two_signals_at_once_are_one(ledger: Path) -> None:
+    with TaskExecutor() as holder:
+        holder.call("4", *FOUR, "--ledger", str(ledger))
+        for _ in range(12):
+            words = ["env", "--default-signal", str(SCRIPT), "1", *FOUR, "--ledger", str(ledger), "--wait", "6"]
+            with subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env={"PATH": PATH}) as call:
+                time.sleep(0.4)
+                for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT):
+                    call.send_signal(number)
+                out, err = call.communicate(timeout=10)
+            assert (call.returncode, out) == (75, b""), err
+            assert err.count(b"\n") == 1
+
+
+def test_a_lock_that_never_stays_ends_at_the_deadline(ledger: Path) -> None:
+    odd = traced("-P", f"{ledger}.lock", "-e", "trace=newfstatat", "-e", "inject=newfstatat:error=ENOENT:when=2+2")
+    run("1", *FOUR, "--ledger", str(ledger))
+    result = run("1", *FOUR, "--ledger", str(ledger), "--deadline", "1.5", program=odd)
+    assert (result.code, result.out) == (75, "")
+    assert "replaced again and again" in result.err
+
+
+@ROOT_ONLY
+@pytest.mark.parametrize(("link_owner", "code"), [(0, 0), (1234, 77)])
+def test_a_folder_behind_a_link_belongs_to_its_sharers_and_a_strangers_link_leads_nowhere(
+    tmp_path: Path, link_owner: int, code: int
+) -> None:
+    folder = reachable(tmp_path) / "state"
+    folder.mkdir(mode=0o770)
+    os.chown(folder, 65534, 65534)
+    link = tmp_path / "link"
+    link.symlink_to(folder)
+    os.chown(link, link_owner, link_owner, follow_symlinks=False)
+    assert run("1", *FOUR, "--ledger", str(link / "ledger")).code == code
+    assert {file.stat().st_uid for file in folder.iterdir()} <= {65534}
+
+
+def test_what_is_no_file_gets_no_lock_beside_it() -> None:
+    assert run("1", *FOUR, "--ledger", "/dev/null").code == 65
+    assert not Path("/dev/null.lock").exists()

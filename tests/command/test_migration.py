@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import json
+import os
+import shutil
+import subprocess
 from pathlib import Path
 
 import pytest
 
 from tests.support.executor import TaskExecutor
-from tests.support.script import run
+from tests.support.script import SCRIPT, run
 
 FOUR = ("--backend", "simulated:4")
 GONE = 4194304  # above pid_max of any running system's processes
@@ -106,3 +109,25 @@ def test_a_migration_that_grants_nothing_changes_nothing(file: Path) -> None:
         result = run("4", *FOUR, "--enable-coordination-mode", "--coordination-file", str(file))
         assert result.code == 69
         assert file.read_text() == f"1 {one.pid}\n"
+
+
+def test_an_entry_of_a_zombie_is_dropped(file: Path) -> None:
+    zombie = subprocess.Popen(["true"])
+    os.waitid(os.P_PID, zombie.pid, os.WEXITED | os.WNOWAIT)
+    file.write_text(f"0 {zombie.pid}\n")
+    assert run("1", *FOUR, "--enable-coordination-mode", "--coordination-file", str(file)).out == "0\n"
+    zombie.wait()
+
+
+def test_a_migration_that_was_killed_is_done_by_the_next_call(file: Path) -> None:
+    strace = shutil.which("strace")
+    if strace is None:
+        pytest.skip("strace is not installed")
+    words = ("1", *FOUR, "--enable-coordination-mode", "--coordination-file", str(file))
+    with TaskExecutor() as holder:
+        file.write_text(f"0 {holder.pid}\n")
+        kill = ("-e", "trace=rename", "-e", "inject=rename:signal=KILL:when=1")
+        run(*words, program=(strace, "-f", "-o", "/dev/null", *kill, str(SCRIPT)))
+        left = file.read_text()
+        assert left == f"0 {holder.pid}\n" or left.endswith("#end 2\n")
+        assert run(*words).out == "1\n"

@@ -5,8 +5,10 @@ from __future__ import annotations
 import json
 import os
 import subprocess
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -14,8 +16,9 @@ from flink_gpu_discovery.ledger import fileformat
 from flink_gpu_discovery.models import Owner, Record
 from tests.standins.conftest import nvml_library
 from tests.standins.nvml import scenario as nvml
+from tests.standins.nvml.faults import Fault, crash, fail
 from tests.support.executor import TaskExecutor
-from tests.support.script import MODULE, Result, run
+from tests.support.script import MODULE, PATH, ROOT, Result, run
 
 __all__ = ["nvml_library"]
 
@@ -140,9 +143,18 @@ def test_a_dead_owner_whose_cgroup_has_processes_keeps_its_gpus(
     assert len(run("reclaim", *words).out.splitlines()) == 3
 
 
-def test_a_cgroup_that_is_gone_holds_nothing(ledger: Path, dead_owner: Callable[..., Owner], tmp_path: Path) -> None:
-    dead_owner(("0", "GPU-x"), cgroup=str(tmp_path / "gone"))
-    assert run("reclaim", *FOUR, "--ledger", str(ledger)).out.startswith("reclaimed GPU 0")
+def test_a_cgroup_that_is_gone_holds_nothing(ledger: Path, dead_owner: Callable[..., Owner], cgroup: Path) -> None:
+    dead_owner(("0", UUIDS[0]), cgroup=str(cgroup / "gone" / "long ago"))
+    assert run("reclaim", *FOUR, "--ledger", str(ledger), "--take-busy").out.startswith("reclaimed GPU 0")
+
+
+def test_a_cgroup_whose_tree_is_not_mounted_here_is_no_proof(
+    ledger: Path, dead_owner: Callable[..., Owner], tmp_path: Path
+) -> None:
+    dead_owner(("0", UUIDS[0]), cgroup=str(tmp_path / "gone"))
+    result = run("reclaim", *FOUR, "--ledger", str(ledger))
+    assert result.out.startswith("nothing to reclaim")
+    assert "no cgroup tree is mounted there" in result.err
 
 
 def test_a_cgroup_that_cannot_be_read_is_no_proof(
@@ -166,9 +178,10 @@ def test_an_operator_frees_by_owner_or_by_gpu(ledger: Path) -> None:
             assert (refused.code, refused.out) == (64, "")
             assert "is alive; --force frees it all the same" in refused.err
             assert ledger.read_bytes() == before
-        uuid = ledger.read_text().splitlines()[4].split("\t")[0]
+        fields = ledger.read_text().splitlines()[4].split("\t")
+        uuid, command = fields[0], fields[9]
         assert run("reclaim", "--gpu", uuid, "--force", *words).out == (
-            f"reclaimed GPU 3 ({uuid}) of pid {other.pid} (python3), whose owner is alive\n"
+            f"reclaimed GPU 3 ({uuid}) of pid {other.pid} ({command}), whose owner is alive\n"
         )
         freed = run("reclaim", "--owner", str(one.pid), "--force", "--json", *words)
         assert [entry["index"] for entry in json.loads(freed.out)["reclaimed"]] == ["0", "1"]
@@ -228,3 +241,124 @@ def test_status_answers_though_the_driver_does_not(ledger: Path) -> None:
     assert result.code == 0
     assert "?" in result.out
     assert "whether the GPUs are there is unknown" in result.err
+
+
+def host_call(
+    library: Path, folder: Path, ledger: Path, gpus: tuple[nvml.Gpu, ...], *words: str, **rest: Any
+) -> Result:
+    """The command on a host with just these GPUs."""
+    path = nvml.write(nvml.Scenario(gpus=gpus, **rest), folder / "scenario")
+    environment = nvml.environment(library, path, {})
+    return run(*words, "--backend", "nvml", "--ledger", str(ledger), program=MODULE, env=environment)
+
+
+def test_an_index_means_what_it_means_today(ledger: Path, nvml_library: Path, tmp_path: Path) -> None:
+    first, second = nvml.gpus(2)
+    host = (nvml_library, tmp_path, ledger)
+    with TaskExecutor() as one, TaskExecutor() as other:
+        assert host_call(*host, (first, second), "1", "--owner-pid", str(one.pid)).out == "0\n"
+        assert host_call(*host, (first, second), "1", "--owner-pid", str(other.pid)).out == "1\n"
+        moved = (second, first)
+        refused = host_call(*host, moved, "1")
+        assert f"held by pid {one.pid} (" in refused.err
+        assert "): 1; pid" in refused.err
+        freed = host_call(*host, moved, "reclaim", "--gpu", "1", "--force").out
+        assert freed.startswith("reclaimed GPU")
+        assert f"of pid {one.pid} (" in freed
+        assert host_call(*host, moved, "reclaim", "--gpu", "1", "--force").code == 64
+        unknown = fail("nvmlInit_v2", "NVML_ERROR_UNKNOWN")
+        broken = host_call(*host, moved, "reclaim", "--gpu", "0", "--force", faults=(unknown,))
+        assert broken.code == 64
+        assert "name it by its UUID" in broken.err
+        assert host_call(*host, moved, "reclaim", "--gpu", second.uuid, "--force").out.endswith(
+            "whose owner is alive\n"
+        )
+
+
+@pytest.mark.parametrize(
+    "fault",
+    [
+        fail("nvmlInit_v2", "NVML_ERROR_UNKNOWN"),
+        fail("nvmlDeviceGetComputeRunningProcesses_v3", "NVML_ERROR_UNKNOWN", 0),
+        fail("*", "NVML_ERROR_GPU_IS_LOST", 0),
+        crash("nvmlDeviceGetName", 0),
+    ],
+    ids=["init", "processes", "lost", "crash"],
+)
+def test_a_driver_that_cannot_tell_frees_nothing(
+    ledger: Path, dead_owner: Callable[..., Owner], nvml_library: Path, tmp_path: Path, fault: Fault
+) -> None:
+    gpus = nvml.gpus(1)
+    dead_owner(("0", gpus[0].uuid))
+    result = host_call(nvml_library, tmp_path, ledger, gpus, "reclaim", faults=(fault,))
+    assert result.out.startswith("nothing to reclaim")
+    assert "whether anything uses it can't be told" in result.err
+    taken = host_call(nvml_library, tmp_path, ledger, gpus, "reclaim", "--take-busy", faults=(fault,))
+    assert taken.out.startswith("reclaimed")
+
+
+@pytest.mark.parametrize("whole_first", [True, False])
+def test_a_gpu_split_or_joined_while_it_is_held_is_not_given_again(
+    ledger: Path, nvml_library: Path, tmp_path: Path, whole_first: bool
+) -> None:
+    (whole,) = nvml.gpus(1)
+    instances = (nvml.MigInstance("MIG-aa", 1), nvml.MigInstance("MIG-bb", 2))
+    states = [(whole,), (nvml.Gpu(whole.uuid, mig_mode=True, instances=instances),)]
+    before, after = states if whole_first else reversed(states)
+    with TaskExecutor() as holder:
+        assert host_call(nvml_library, tmp_path, ledger, before, "1", "--owner-pid", str(holder.pid)).code == 0
+        refused = host_call(nvml_library, tmp_path, ledger, after, "1")
+        assert (refused.code, refused.out) == (69, "")
+
+
+def test_waiting_looks_again_at_what_a_dying_owner_uses(ledger: Path, nvml_library: Path, tmp_path: Path) -> None:
+    """NVML lists the old owner until it is gone; the new one is neither refused because of that nor served blindly."""
+    (idle,) = nvml.gpus(1)
+    with TaskExecutor() as old:
+        busy = nvml.Gpu(idle.uuid, processes=(nvml.Process(old.pid),))
+        path = nvml.write(nvml.Scenario(gpus=(busy,)), tmp_path / "scenario")
+        environment = {"PATH": PATH, "PYTHONPATH": str(ROOT / "discovery"), **nvml.environment(nvml_library, path, {})}
+        words = ("--backend", "nvml", "--ledger", str(ledger))
+        assert run("1", *words, "--owner-pid", str(old.pid), program=MODULE, env=environment).out == "0\n"
+        pipe = subprocess.PIPE
+        command = [*MODULE, "1", *words, "--check-dead", "--wait", "7"]
+        with subprocess.Popen(command, env=environment, stdout=pipe, stderr=pipe, text=True) as new:
+            time.sleep(1)
+            old.kill()
+            time.sleep(0.7)
+            assert new.poll() is None  # the driver still lists what the dead one left
+            nvml.write(nvml.Scenario(gpus=(idle,)), path.with_suffix(".new")).rename(path)
+            out, err = new.communicate(timeout=20)
+    assert (new.returncode, out) == (0, "0\n"), err
+
+
+def test_nvidia_smi_tells_what_computes_too(ledger: Path, dead_owner: Callable[..., Owner], tmp_path: Path) -> None:
+    uuid = "GPU-00000000-0000-4000-8000-000000000000"
+    dead_owner(("0", uuid))
+    tool = tmp_path / "nvidia-smi"
+    tool.write_text(
+        "#!/bin/sh\n"
+        f"case $1 in *compute-apps*) echo '{uuid}, 4711'; echo '[N/A], x'; exit;; esac\n"
+        f"echo '0, {uuid}, 00000000:01:00.0, [N/A], GPU'\n"
+    )
+    tool.chmod(0o755)
+    words = ("--backend", "nvidia-smi", "--ledger", str(ledger))
+    environment = {"PATH": f"{tmp_path}:{PATH}"}
+    refused = run("1", *words, "--check-dead", env=environment)
+    assert refused.code == 69
+    assert "GPU 0 is still used by pid 4711, which computes on it" in refused.err
+    assert "pid 4711" in run("reclaim", *words, env=environment).err
+    assert run("1", *words, "--check-dead", "--take-busy", env=environment).out == "0\n"
+
+
+def test_one_pid_of_two_namespaces_is_not_freed_by_pid(ledger: Path) -> None:
+    words = (*FOUR, "--ledger", str(ledger))
+    run("2", *words)
+    first, second = fileformat.parse(ledger.read_bytes())
+    values = {name: getattr(second.owner, name) for name in Owner.__slots__} | {"pid_namespace": 1}
+    rest = {name: getattr(second, name) for name in Record.__slots__ if name != "owner"}
+    ledger.write_bytes(fileformat.render((first, Record(owner=Owner(**values), **rest))))
+    result = run("reclaim", "--owner", str(first.owner.pid), "--force", *words)
+    assert (result.code, result.out) == (64, "")
+    assert "is the PID of several owners" in result.err
+    assert first.uuid in result.err

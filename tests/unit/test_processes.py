@@ -77,7 +77,7 @@ def test_a_killed_process_is_dead_as_a_zombie_and_after(processes: Processes, ch
 
 def test_another_process_with_the_same_pid_proves_death(processes: Processes, child: subprocess.Popen[bytes]) -> None:
     owner = processes.owner(child.pid)
-    assert processes.liveness(changed(owner, start_time=owner.start_time - 1)) == DEAD
+    assert processes.liveness(changed(owner, start_time=owner.start_time - 2)) == DEAD
 
 
 def test_another_boot_proves_death(processes: Processes, child: subprocess.Popen[bytes]) -> None:
@@ -128,7 +128,7 @@ def proc(tmp_path: Path) -> Path:
     (process / "ns").mkdir()
     (process / "ns/pid").touch()
     (tmp_path / "self").symlink_to(process.name)
-    (process / "status").write_text(f"Name:\tx\nUid:\t{os.getuid()}\t0\t0\t0\n")
+    (process / "status").write_text(f"Name:\tx\nTgid:\t{process.name}\nUid:\t{os.getuid()}\t0\t0\t0\n")
     write_stat(process, b"java")
     return tmp_path
 
@@ -158,7 +158,7 @@ def test_the_proc_of_another_pid_namespace_is_not_believed(proc: Path) -> None:
     (proc / str(os.getpid())).rename(proc / "4711")
     (proc / "self").symlink_to("4711")
     with pytest.raises(SystemRefusedError, match="another PID namespace"):
-        Processes(Host(proc=str(proc)))
+        Processes(Host(proc=str(proc))).owner(4711)
 
 
 def test_a_process_whose_tasks_cannot_be_listed_is_not_proven_dead(proc: Path) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 
 from flink_gpu_discovery import fields
-from flink_gpu_discovery.errors import SystemRefusedError
+from flink_gpu_discovery.errors import NoDriverError, SystemRefusedError
 from flink_gpu_discovery.gpus import amd, bounded, pci
 from flink_gpu_discovery.host import Host, read_file
 from flink_gpu_discovery.models import Gpu, Inventory
@@ -19,7 +19,7 @@ _TOPOLOGY = "class/kfd/kfd/topology/nodes"
 def query(host: Host, seconds: float) -> Inventory:
     """Read the topology in at most ``seconds`` (a GPU under reset can block its reader)."""
     if not os.path.isdir(f"{host.sys}/{_TOPOLOGY}"):
-        raise SystemRefusedError(f"{host.sys}/{_TOPOLOGY} does not exist", "load the amdgpu kernel module")
+        raise NoDriverError(f"{host.sys}/{_TOPOLOGY} does not exist", "load the amdgpu kernel module")
     answered = bounded.ask("the KFD topology", lambda: _answer(host), seconds)
     lines = [fields.split(line) for line in answered.output.splitlines()]
     if answered.status != 0:

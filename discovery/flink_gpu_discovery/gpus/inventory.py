@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 
-from flink_gpu_discovery.errors import SystemRefusedError
+from flink_gpu_discovery.errors import NoDriverError, SystemRefusedError
 from flink_gpu_discovery.models import Inventory
 
 TYPE_CHECKING = False
@@ -21,15 +21,17 @@ _SETTLE_SECONDS = 2.0
 _PAUSE_SECONDS = 0.2
 
 
-def take(backend: str, host: Host, environment: Mapping[str, str], deadline: Deadline) -> Inventory:
-    """The GPUs that ``backend`` sees now.
+def take(
+    backend: str, host: Host, environment: Mapping[str, str], deadline: Deadline, *, processes: bool = False
+) -> Inventory:
+    """The GPUs that ``backend`` sees now, on request with the processes that compute on them, where it can tell.
 
     None at all is asked again for a moment. ``SystemRefusedError`` when no driver answers, ``TryAgainError``
     when it doesn't in time.
     """
     settled = time.monotonic() + _SETTLE_SECONDS
     while True:
-        inventory = _without_doubles(_ask(backend, host, environment, deadline))
+        inventory = _without_doubles(_ask(backend, host, environment, deadline, processes))
         if inventory.gpus or backend.startswith("simulated:"):
             return inventory
         if time.monotonic() >= settled or _seconds_left(deadline) <= _PAUSE_SECONDS:
@@ -37,7 +39,7 @@ def take(backend: str, host: Host, environment: Mapping[str, str], deadline: Dea
         time.sleep(_PAUSE_SECONDS)
 
 
-def _ask(backend: str, host: Host, environment: Mapping[str, str], deadline: Deadline) -> Inventory:
+def _ask(backend: str, host: Host, environment: Mapping[str, str], deadline: Deadline, processes: bool) -> Inventory:
     if backend.startswith("simulated:"):
         from flink_gpu_discovery.gpus import simulated
 
@@ -45,11 +47,11 @@ def _ask(backend: str, host: Host, environment: Mapping[str, str], deadline: Dea
     if backend == "nvml":
         from flink_gpu_discovery.gpus import nvml
 
-        return nvml.query(_seconds_left(deadline))
+        return nvml.query(host, _seconds_left(deadline), processes=processes)
     if backend == "nvidia-smi":
         from flink_gpu_discovery.gpus import nvidia_smi
 
-        return nvidia_smi.query(environment, _seconds_left(deadline))
+        return nvidia_smi.query(environment, _seconds_left(deadline), processes=processes)
     if backend == "amd-sysfs":
         from flink_gpu_discovery.gpus import amd_sysfs
 
@@ -58,15 +60,15 @@ def _ask(backend: str, host: Host, environment: Mapping[str, str], deadline: Dea
         from flink_gpu_discovery.gpus import rocm_smi
 
         return rocm_smi.query(environment, _seconds_left(deadline))
-    return _first_that_sees_gpus(host, environment, deadline)
+    return _first_that_sees_gpus(host, environment, deadline, processes)
 
 
-def _first_that_sees_gpus(host: Host, environment: Mapping[str, str], deadline: Deadline) -> Inventory:
+def _first_that_sees_gpus(host: Host, environment: Mapping[str, str], deadline: Deadline, processes: bool) -> Inventory:
     failures: list[SystemRefusedError] = []
     empty: Inventory | None = None
     for backend in _AUTOMATIC:
         try:
-            inventory = _ask(backend, host, environment, deadline)
+            inventory = _ask(backend, host, environment, deadline, processes)
         except SystemRefusedError as error:
             failures.append(error)
             continue
@@ -77,7 +79,8 @@ def _first_that_sees_gpus(host: Host, environment: Mapping[str, str], deadline: 
     if empty is not None:
         return Inventory(empty.backend, (), (*empty.notes, *tried))
     mends = [error.mend for error in failures if "mismatch" in error.what]
-    raise SystemRefusedError(
+    kind = NoDriverError if all([isinstance(error, NoDriverError) for error in failures]) else SystemRefusedError
+    raise kind(
         f"no GPU driver answered; tried {'; '.join(tried)}",
         mends[0] if mends else "install one, or name a --backend",
     )

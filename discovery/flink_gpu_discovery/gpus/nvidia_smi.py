@@ -6,6 +6,8 @@ count; every other one becomes a note.
 
 from __future__ import annotations
 
+import time
+
 from flink_gpu_discovery.errors import SystemRefusedError
 from flink_gpu_discovery.gpus import bounded, tools
 from flink_gpu_discovery.gpus.pci import hexadecimal, normal_address
@@ -18,11 +20,16 @@ if TYPE_CHECKING:
 _USUAL = ("/usr/bin", "/usr/local/bin", "/opt/bin", "/usr/local/nvidia/bin", "/run/nvidia/driver/usr/bin")
 _FIELDS = "index,uuid,pci.bus_id,mig.mode.current,name"
 _FIELDS_BEFORE_MIG = "index,uuid,pci.bus_id,name"
+_COMPUTE_APPS = ("--query-compute-apps=gpu_uuid,pid", "--format=csv,noheader")
 _UUID_DIGITS = (8, 4, 4, 4, 12)
 
 
-def query(environment: Mapping[str, str], seconds: float) -> Inventory:
-    """Run it for at most ``seconds``; ``SystemRefusedError`` if it fails and lists no GPU at all."""
+def query(environment: Mapping[str, str], seconds: float, *, processes: bool = False) -> Inventory:
+    """Run it for at most ``seconds``, on request a second time for the processes that compute.
+
+    ``SystemRefusedError`` if it fails and lists no GPU at all.
+    """
+    end = time.monotonic() + seconds
     path = tools.find("nvidia-smi", environment, _USUAL)
     answered = _run(path, _FIELDS, seconds)
     if "is not a valid field" in answered.output + answered.errors:  # drivers before 450
@@ -39,6 +46,9 @@ def query(environment: Mapping[str, str], seconds: float) -> Inventory:
         raise SystemRefusedError(
             f"nvidia-smi: status {answered.status}: {complaint[:200] or 'no message'}", "see 'nvidia-smi' and 'dmesg'"
         )
+    if processes and gpus:
+        listed = bounded.run_tool("nvidia-smi", path, _COMPUTE_APPS, max(0.0, end - time.monotonic()))
+        gpus = with_processes(gpus, listed.output)
     return Inventory("nvidia-smi", gpus, tuple([f"nvidia-smi: {note}" for note in notes]))
 
 
@@ -58,6 +68,13 @@ def parse(output: str) -> tuple[tuple[Gpu, ...], tuple[str, ...]]:
         elif gpu is not None:
             gpus.append(gpu)
     return tuple(gpus), tuple(notes[:8])
+
+
+def with_processes(gpus: tuple[Gpu, ...], output: str) -> tuple[Gpu, ...]:
+    """The GPUs, each with the PIDs of its well-formed ``uuid, pid`` lines."""
+    lines = [[column.strip() for column in line.split(",")] for line in output.splitlines()]
+    pairs = [(line[0], int(line[1])) for line in lines if len(line) == 2 and line[1].isascii() and line[1].isdigit()]
+    return tuple([gpu.computing(tuple([pid for uuid, pid in pairs if uuid == gpu.uuid])) for gpu in gpus])
 
 
 def _note(line: str) -> str:

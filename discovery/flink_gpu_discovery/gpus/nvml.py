@@ -11,7 +11,7 @@ import os
 import sys
 
 from flink_gpu_discovery import fields
-from flink_gpu_discovery.errors import SystemRefusedError
+from flink_gpu_discovery.errors import NoDriverError, SystemRefusedError
 from flink_gpu_discovery.gpus import bounded
 from flink_gpu_discovery.gpus.pci import normal_address
 from flink_gpu_discovery.models import Gpu, Inventory
@@ -20,15 +20,22 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
+    from flink_gpu_discovery.host import Host
+
 _MISMATCH_MEND = "the driver was upgraded under way: reboot, or unload and reload its kernel modules"
 
 
-def query(seconds: float) -> Inventory:
-    """Ask NVML for at most ``seconds``; ``SystemRefusedError`` or ``TryAgainError`` if it doesn't answer."""
-    answered = bounded.ask("NVML", answer, seconds)
+def query(host: Host, seconds: float, *, processes: bool = False) -> Inventory:
+    """Ask NVML for at most ``seconds``, on request also for the processes that compute on each GPU.
+
+    ``SystemRefusedError`` or ``TryAgainError`` if it doesn't answer.
+    """
+    answered = bounded.ask("NVML", lambda: answer(processes=processes), seconds)
     lines = _lines(answered.output)
     for line in lines:
-        if line[0] == "error":
+        if line[0] == "absent" and not os.path.exists(f"{host.proc}/driver/nvidia/version"):
+            raise NoDriverError(f"NVML: {line[1]}", line[2])
+        if line[0] in ("absent", "error"):
             raise SystemRefusedError(f"NVML: {line[1]}", line[2])
     if not lines or lines[-1] != ("end",):
         raise SystemRefusedError(
@@ -60,23 +67,26 @@ def _gpu(line: tuple[str, ...]) -> Gpu:
     )
 
 
-def answer() -> None:
-    """In the child: write one line per GPU or note, or one error, then ``end``."""
+def answer(*, processes: bool) -> None:
+    """In the child: write one line per GPU or note, then ``end``; or one error, ``absent`` if there is no driver."""
     try:
         pynvml = _imported()
     except ImportError:
-        _say("error", "pynvml is not importable", "install nvidia-ml-py beside this program")
+        _say("absent", "pynvml is not importable", "install nvidia-ml-py beside this program")
         return
     try:
         pynvml.nvmlInit()
         count = pynvml.nvmlDeviceGetCount()
     except pynvml.NVMLError as error:
         mismatch = isinstance(error, pynvml.NVMLError_LibRmVersionMismatch)
-        _say("error", str(error), _MISMATCH_MEND if mismatch else "see 'nvidia-smi' and 'dmesg'")
+        absent = isinstance(error, (pynvml.NVMLError_LibraryNotFound, pynvml.NVMLError_DriverNotLoaded))
+        _say(
+            "absent" if absent else "error", str(error), _MISMATCH_MEND if mismatch else "see 'nvidia-smi' and 'dmesg'"
+        )
         return
     for index in range(count):
         try:
-            _describe(pynvml, index)
+            _describe(pynvml, index, processes)
         except pynvml.NVMLError as error:
             _say("note", f"NVML: GPU {index} is left out: {error}")
     _say("end")
@@ -101,7 +111,7 @@ def _find_library(name: str) -> str | None:
     return find_library(name)
 
 
-def _describe(pynvml: Any, index: int) -> None:
+def _describe(pynvml: Any, index: int, processes: bool) -> None:
     """Say what NVML knows of a GPU, or in its place of each MIG instance that it is split into."""
     gpu = pynvml.nvmlDeviceGetHandleByIndex(index)
     address = normal_address(_text(pynvml.nvmlDeviceGetPciInfo(gpu).busId))
@@ -109,12 +119,12 @@ def _describe(pynvml: Any, index: int) -> None:
     node = _node(pynvml, gpu)
     fault = _fault(pynvml, gpu)
     if not _mig_enabled(pynvml, gpu):
-        uuid, pids = _text(pynvml.nvmlDeviceGetUUID(gpu)), _compute_pids(pynvml, gpu)
+        uuid, pids = _text(pynvml.nvmlDeviceGetUUID(gpu)), _compute_pids(pynvml, gpu, processes)
         _say("gpu", str(index), uuid, address, name, node, fault, pids)
         return
     instances = _mig_instances(pynvml, gpu)
     for place, instance in instances:
-        uuid, pids = _text(pynvml.nvmlDeviceGetUUID(instance)), _compute_pids(pynvml, instance)
+        uuid, pids = _text(pynvml.nvmlDeviceGetUUID(instance)), _compute_pids(pynvml, instance, processes)
         _say("gpu", f"{index}:{place}", uuid, address, f"{name} MIG", node, fault, pids)
     if not instances:
         _say("note", f"NVML: GPU {index} is left out: MIG is on and it has no instances")
@@ -137,8 +147,10 @@ def _fault(pynvml: Any, gpu: Any) -> str:
     return ""
 
 
-def _compute_pids(pynvml: Any, device: Any) -> str:
+def _compute_pids(pynvml: Any, device: Any, wanted: bool) -> str:
     """PIDs of nvmlDeviceGetComputeRunningProcesses; graphics alone, as of a desktop, are no use to speak of."""
+    if not wanted:
+        return ""
     try:
         processes = pynvml.nvmlDeviceGetComputeRunningProcesses(device)
     except _not_supported(pynvml):

@@ -34,20 +34,32 @@ def refused(path: str, action: str, error: OSError) -> DiscoveryError:
         )
     if error.errno == errno.ELOOP:
         return PermissionRefusedError(f"{reason}: a symbolic link is not followed", "name the file itself")
-    if error.errno == errno.ENOENT:
+    if error.errno == errno.ENOENT and not os.path.isdir(os.path.dirname(path)):
         return InputOutputError(reason, f"create the folder {os.path.dirname(path)}")
     return InputOutputError(reason, "see to the file system, then try again")
 
 
 def exists(path: str) -> bool:
-    """Whether the path names anything, even a dangling link."""
+    """Whether there is a file; what is none is refused before anything is made beside it."""
     try:
-        os.lstat(path)
+        found = os.lstat(path)
     except FileNotFoundError:
         return False
     except OSError as error:
         raise refused(path, "look at", error) from error
+    if stat.S_ISLNK(found.st_mode):
+        raise PermissionRefusedError(f"{path} is a symbolic link, which is not followed", "name the file itself")
+    if not stat.S_ISREG(found.st_mode):
+        raise LedgerDamagedError(f"{path} is not a regular file", "name another")
     return True
+
+
+def size(path: str) -> int:
+    """The file's size in bytes, 0 if it can't be told."""
+    try:
+        return os.lstat(path).st_size
+    except OSError:
+        return 0
 
 
 def read(path: str) -> bytes | None:
@@ -70,7 +82,7 @@ def read(path: str) -> bytes | None:
 
 
 def close(descriptor: int) -> None:
-    """Close it. An error of close(2) says nothing after fsync(2), nor of a file that was only read or locked."""
+    """Close a descriptor where an error tells nothing new: its file was synced, or only read or locked."""
     try:
         os.close(descriptor)
     except OSError:
@@ -79,6 +91,7 @@ def close(descriptor: int) -> None:
 
 def open_lock(path: str) -> int:
     """A descriptor of the lock file, made on first use (and its folder with it)."""
+    _check_folder(os.path.dirname(path))
     for _ in range(3):
         try:
             return _opened_lock(path)
@@ -103,7 +116,7 @@ def prepare(path: str, content: bytes) -> None:
         _write_new(temporary, content, path)
     except OSError as error:
         _remove_quietly(temporary)
-        raise refused(path, "write", error) from error
+        raise refused(temporary, "write", error) from error
 
 
 def put(path: str) -> None:
@@ -164,7 +177,7 @@ def _created_lock(path: str) -> int:
             raise
         return _created_lock_by_name(path)  # a file system without O_TMPFILE, such as NFS
     try:
-        _share(descriptor, folder)
+        _share(descriptor, os.stat(folder))
         # With src_dir_fd Python calls linkat(2), which alone follows this link; see open(2), O_TMPFILE.
         os.link(f"/proc/self/fd/{descriptor}", path, src_dir_fd=descriptor)
     except BaseException:
@@ -176,11 +189,23 @@ def _created_lock(path: str) -> int:
 def _created_lock_by_name(path: str) -> int:
     descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | _FLAGS, _FILE_MODE)
     try:
-        _share(descriptor, os.path.dirname(path))
+        _share(descriptor, os.stat(os.path.dirname(path)))
     except BaseException:
         close(descriptor)
         raise
     return descriptor
+
+
+def _check_folder(folder: str) -> None:
+    """A folder that somebody else's link leads to is not where the ledger was meant to be."""
+    try:
+        found = os.lstat(folder)
+    except OSError:
+        return  # what follows says what is wrong with it
+    if stat.S_ISLNK(found.st_mode) and found.st_uid not in (0, os.geteuid()):
+        raise PermissionRefusedError(
+            f"{folder} is a symbolic link of uid {found.st_uid}", "name the folder that is meant itself"
+        )
 
 
 def _check_trusted(path: str, found: os.stat_result) -> os.stat_result:
@@ -223,12 +248,8 @@ def _make_folder(folder: str) -> None:
         raise refused(folder, "create", error) from error
 
 
-def _share(descriptor: int, like: str) -> None:
-    """Give a new file to whoever shares the folder: its group, and where root makes it, also its owner.
-
-    ``like`` is the file that it replaces, or the folder.
-    """
-    model = os.lstat(like)
+def _share(descriptor: int, model: os.stat_result) -> None:
+    """Give a new file the group of the file that it replaces, or of the folder; where root makes it, also the owner."""
     made = os.fstat(descriptor)
     owner = model.st_uid if os.geteuid() == 0 else made.st_uid
     if (made.st_uid, made.st_gid) != (owner, model.st_gid):
@@ -242,7 +263,7 @@ def _write_new(path: str, content: bytes, replaced: str) -> None:
     _remove(path)
     descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | _FLAGS, _FILE_MODE)
     try:
-        _share(descriptor, replaced if os.path.lexists(replaced) else os.path.dirname(replaced))
+        _share(descriptor, os.lstat(replaced) if os.path.lexists(replaced) else os.stat(os.path.dirname(replaced)))
         written = 0
         while written < len(content):
             written += os.write(descriptor, content[written:])

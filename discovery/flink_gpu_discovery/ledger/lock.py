@@ -46,6 +46,7 @@ class Lock:
                 self._close()
                 raise
             self._close()
+            self._deadline.check(f"{self._path} is replaced again and again")
 
     @property
     def knows_ledger(self) -> bool:

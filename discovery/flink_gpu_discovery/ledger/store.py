@@ -52,12 +52,19 @@ class Ledger:
         if content is None:
             return ()
         entries = upstream.recognise(content)
+        if entries == () and files.size(f"{self.path}.lock") > 0:
+            raise LedgerDamagedError(f"{self.path} was emptied, though a ledger was there", fileformat.MEND)
         if entries is not None:
             raise upstream.UpstreamFileError(self.path, entries)
         try:
             return fileformat.parse(content)
         except LedgerDamagedError as error:
             raise LedgerDamagedError(f"{self.path}: {error.what}", error.mend) from error
+
+    def holds(self, records: tuple[Record, ...]) -> bool:
+        """Whether the file says just this; a missing one says nothing."""
+        content = files.read(self.path)
+        return (content is None and not records) or content == fileformat.render(records)
 
     def remove_leftover(self) -> None:
         """Remove what an interrupted call may have left beside it; only under the lock."""

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from flink_gpu_discovery.errors import SystemRefusedError, UsageError
+from flink_gpu_discovery.errors import NoDriverError, SystemRefusedError, UsageError
 from flink_gpu_discovery.gpus import inventory
 from flink_gpu_discovery.ledger.store import Ledger
 from flink_gpu_discovery.operations.leftovers import still_used
-from flink_gpu_discovery.processes import DEAD
+from flink_gpu_discovery.operations.sight import dead_owners
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class Reclaimed:
-    """The records that were ``freed``, each owner's ``liveness`` by its identity, and notes on those ``kept``."""
+    """The records that were ``freed``, each owner's ``liveness`` by its identity, and notes on dead ones ``kept``."""
 
     __slots__ = ("freed", "kept", "liveness")
 
@@ -25,6 +25,17 @@ class Reclaimed:
         self.freed: Final = freed
         self.liveness: Final = liveness
         self.kept: Final = kept
+
+
+class _Gpus:
+    """The GPUs by UUID as they are now; why none can be asked; what is known of those that were left out."""
+
+    __slots__ = ("by_uuid", "left_out", "unknown")
+
+    def __init__(self, by_uuid: dict[str, Gpu], unknown: str = "", left_out: str = "") -> None:
+        self.by_uuid: Final = by_uuid
+        self.unknown: Final = unknown
+        self.left_out: Final = left_out
 
 
 def reclaim(context: Context) -> Reclaimed:
@@ -35,57 +46,83 @@ def reclaim(context: Context) -> Reclaimed:
     """
     ledger = Ledger(context.options.ledger, context.host)
     if not ledger.exists():
-        _named(context, ())
+        _named(context, (), _Gpus({}))
         return Reclaimed((), {}, ())
-    gpus = _gpus(context)
+    dead = dead_owners(context)
+    gpus = _look(context)
     with ledger.lock(context.deadline) as lock:
         before = ledger.read()
-        named = _named(context, before)
-        liveness = {record.owner.identity: context.processes.liveness(record.owner) for record in named}
-        against = {record.uuid: _against(context, record, liveness, gpus) for record in named}
+        named = _named(context, before, gpus)
+        against = {record.uuid: _against(context, record, dead, gpus) for record in named}
         freed = tuple([record for record in named if not against[record.uuid]])
-        kept = tuple(
-            [f"GPU {record.index} is kept: {against[record.uuid]}" for record in named if against[record.uuid]]
-        )
+        kept = [record for record in named if against[record.uuid]]
         if kept and context.options.picks_some:
-            raise UsageError("; ".join(kept[:4]), "--force frees it all the same")
+            reasons = [f"GPU {record.index} is kept: {against[record.uuid]}" for record in kept[:4]]
+            raise UsageError("; ".join(reasons), "--force frees it all the same")
         if freed:
             context.deadline.check("before giving back the GPUs")
             uuids = {record.uuid for record in freed}
             ledger.replace(lock, tuple([record for record in before if record.uuid not in uuids]))
         ledger.remove_leftover()
-    return Reclaimed(freed, liveness, tuple([note for note in kept if "still used" in note]))
+    notes = [f"GPU {record.index} is kept: {against[record.uuid]}" for record in kept if record.owner.identity in dead]
+    liveness = {record.owner.identity: context.processes.liveness(record.owner) for record in freed}
+    return Reclaimed(freed, liveness, tuple(notes))
 
 
-def _gpus(context: Context) -> dict[str, Gpu]:
-    """The GPUs by UUID, asked for before the lock is taken; none where there is no driver that could use them."""
+def _look(context: Context) -> _Gpus:
+    """Ask for the GPUs and what computes on them, before the lock is taken. No driver: nothing can."""
     options = context.options
-    if options.take_busy or options.force:
-        return {}
+    by_index = options.pick_gpu != "" and not options.pick_gpu.startswith(("GPU-", "MIG-"))
+    if (options.take_busy or options.force) and not by_index:
+        return _Gpus({})
     try:
-        seen = inventory.take(options.backend, context.host, context.environment, context.deadline)
-    except SystemRefusedError:
-        return {}
-    return {gpu.uuid: gpu for gpu in seen.gpus}
+        seen = inventory.take(options.backend, context.host, context.environment, context.deadline, processes=True)
+    except NoDriverError:
+        return _Gpus({}, "there is no driver" if by_index else "")
+    except SystemRefusedError as error:
+        return _Gpus({}, error.what)
+    return _Gpus({gpu.uuid: gpu for gpu in seen.gpus}, left_out="; ".join(seen.notes[:2]))
 
 
-def _named(context: Context, records: tuple[Record, ...]) -> tuple[Record, ...]:
+def _named(context: Context, records: tuple[Record, ...], gpus: _Gpus) -> tuple[Record, ...]:
     """The records that the options pick; all of them where they pick none."""
-    pid, gpu = context.options.pick_owner, context.options.pick_gpu
     if not context.options.picks_some:
         return records
-    named = tuple([record for record in records if record.owner.pid == pid or gpu in (record.uuid, record.index)])
+    named = _of_owner(context, records) if context.options.pick_owner else _of_gpu(context, records, gpus)
     if not named:
+        pid, gpu = context.options.pick_owner, context.options.pick_gpu
         what = f"GPU {gpu!r}" if gpu else f"owner pid {pid}"
         raise UsageError(f"{what} is not in the ledger {context.options.ledger}", "see 'status'")
     return named
 
 
-def _against(context: Context, record: Record, liveness: dict[Identity, str], gpus: dict[str, Gpu]) -> str:
+def _of_owner(context: Context, records: tuple[Record, ...]) -> tuple[Record, ...]:
+    named = tuple([record for record in records if record.owner.pid == context.options.pick_owner])
+    if len({record.owner.identity for record in named}) > 1:
+        uuids = ", ".join([f"{record.uuid} (PID namespace {record.owner.pid_namespace})" for record in named[:6]])
+        raise UsageError(f"pid {named[0].owner.pid} is the PID of several owners: {uuids}", "name each by --gpu UUID")
+    return named
+
+
+def _of_gpu(context: Context, records: tuple[Record, ...], gpus: _Gpus) -> tuple[Record, ...]:
+    """By UUID, or by the index that the GPU has today, as ``status`` shows it."""
+    name = context.options.pick_gpu
+    uuids = [uuid for uuid, gpu in gpus.by_uuid.items() if gpu.index == name] or [name]
+    if gpus.unknown and uuids == [name] and not name.startswith(("GPU-", "MIG-")):
+        raise UsageError(f"which GPU is {name!r} now can't be told: {gpus.unknown}", "name it by its UUID")
+    return tuple([record for record in records if record.uuid in uuids])
+
+
+def _against(context: Context, record: Record, dead: frozenset[Identity], gpus: _Gpus) -> str:
     """What speaks against freeing a record; empty if nothing does."""
     if context.options.force:
         return ""
-    if liveness[record.owner.identity] != DEAD:
-        return f"its owner {record.owner} is {liveness[record.owner.identity]}"
-    use = "" if context.options.take_busy else still_used(record, gpus.get(record.uuid))
+    if record.owner.identity not in dead:
+        return f"its owner {record.owner} is {context.processes.liveness(record.owner)}"
+    if context.options.take_busy:
+        return ""
+    reason = gpus.unknown or (gpus.left_out if record.uuid not in gpus.by_uuid else "")
+    if reason:
+        return f"whether anything uses it can't be told: {reason}; --take-busy frees it all the same"
+    use = still_used(record, gpus.by_uuid.get(record.uuid))
     return f"its owner {record.owner} has ended, but it is still used by {use}" if use else ""
