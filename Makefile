@@ -37,10 +37,12 @@ test: setup ## everything; what CI runs
 
 test-fast: setup ## the inner loop: lint and all tests but real Flink and the slow ones
 	@tools/lint.sh
-	$(PYTEST) -n auto -m 'not flink and not slow'
+	$(PYTEST) -n auto -m 'not flink and not slow' --ignore=tests/races
 
-bench: setup ## how fast a call is, as ratios to a bare Python
+bench: setup ## how fast a call is, how that grows, and how it fares beside Flink's own script
 	$(BIN)/python benchmarks/startup.py
+	$(BIN)/python benchmarks/scale.py
+	$(BIN)/python benchmarks/churn.py
 
 clean: ## remove what `make` made in this folder
 	rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -10,12 +10,13 @@ part() {
   shift
   echo "== $name"
   "$@"
-  times+=("$(printf '%-28s %4d s' "$name" $((SECONDS - start)))")
+  times+=("$(printf '%-32s %4d s' "$name" $((SECONDS - start)))")
 }
 
 part "fetch Flink (once)" .venv/bin/python tools/fetch_flink.py 2.3.0
 part "lint" tools/lint.sh
-part "unit, command, ledger" "$pytest" -n 2 -m 'not flink'
+part "units, commands, backends" "$pytest" -n 2 -m 'not flink' --ignore=tests/crash --ignore=tests/model --ignore=tests/races
+part "ledger: crashes, model, races" "$pytest" -n 2 tests/crash tests/model tests/races
 part "real Flink" "$pytest" -m flink
 
 printf '\n%s\n' "${times[@]}"

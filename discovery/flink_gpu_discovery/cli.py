@@ -38,6 +38,14 @@ def main(words: list[str], environment: Mapping[str, str], host: Host) -> int:
     os.umask(0)  # every file that is made here is made with its mode spelt out
     try:
         interrupts.raise_on_signals()
+        return _carry_out(words, environment, host)
+    except DiscoveryError as error:  # a signal while another error was told; no second one comes
+        _write_line(error.what, error.mend)
+        return error.exit_code
+
+
+def _carry_out(words: list[str], environment: Mapping[str, str], host: Host) -> int:
+    try:
         _secure_standard_streams()
         request = arguments.parse(words)
         _dispatch(request, environment, host)

@@ -28,4 +28,4 @@ def ignore_signals() -> None:
 
 def _raise(number: int, frame: object) -> None:
     ignore_signals()  # one is enough: a second would interrupt what the first one undoes
-    raise TryAgainError(f"ended by signal {number} before the answer", "nothing was changed; call again")
+    raise TryAgainError(f"ended by signal {number} before the answer", "call again")

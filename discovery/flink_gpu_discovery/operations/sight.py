@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from flink_gpu_discovery.errors import DiscoveryError
 from flink_gpu_discovery.gpus import inventory
 from flink_gpu_discovery.visibility import narrow
 
@@ -47,15 +46,13 @@ def look(context: Context) -> Sight:
 
 
 def dead_owners(context: Context) -> frozenset[Identity]:
-    """The owners in the ledger that are proven dead now.
-
-    A ledger that can't be read is nobody's proof; whoever takes the lock next says what is wrong with it.
-    """
+    """The owners in the ledger that are proven dead now; none in upstream's file, which is migrated first."""
     from flink_gpu_discovery.ledger.store import Ledger
+    from flink_gpu_discovery.ledger.upstream import UpstreamFileError
 
     try:
         records = Ledger(context.options.ledger, context.host).read()
-    except DiscoveryError:
+    except UpstreamFileError:
         return frozenset()
     owners = {record.owner.identity: record.owner for record in records}
     return frozenset([identity for identity, owner in owners.items() if context.processes.is_dead(owner)])
