@@ -49,7 +49,7 @@ class Supervisor:
 
     def _start(self, pid: int) -> int:
         """Fork an owner that has exactly this PID; returns its start time."""
-        self._wait_for_the_next_tick()
+        self._wait_for_another_start_time()
         requests, to_owner = os.pipe()
         from_owner, answers = os.pipe()
         _LAST_PID.write_text(str(pid - 1))
@@ -64,10 +64,10 @@ class Supervisor:
         self._last_start_time = int(stat_fields(f"/proc/{pid}/stat")[_START_TIME])
         return self._last_start_time
 
-    def _wait_for_the_next_tick(self) -> None:
-        """A start time counts 10 ms: two owners of one PID within the same could not be told apart."""
+    def _wait_for_another_start_time(self) -> None:
+        """It counts steps of 10 ms, and one step apart may yet be the same process in another time namespace."""
         ticks = os.sysconf("SC_CLK_TCK")
-        while int(time.clock_gettime(time.CLOCK_BOOTTIME) * ticks) <= self._last_start_time:
+        while int(time.clock_gettime(time.CLOCK_BOOTTIME) * ticks) <= self._last_start_time + 1:
             time.sleep(0.002)
 
     def _call(self, pid: int, words: list[str]) -> Answer:
