@@ -276,13 +276,25 @@ def test_an_answer_that_nobody_reads_ends_at_the_deadline(ledger: Path) -> None:
     assert ledger.read_bytes().endswith(b"#end 0\n")
 
 
+def _await_handler(pid: int, number: signal.Signals) -> None:
+    """Until the process catches the signal: before that it would simply end it."""
+    for _ in range(1000):
+        status = Path(f"/proc/{pid}/status").read_text()
+        caught = next(line for line in status.splitlines() if line.startswith("SigCgt:"))
+        if int(caught.split()[1], 16) >> (number - 1) & 1:
+            return
+        time.sleep(0.01)
+    raise AssertionError(f"{pid} never caught {number.name}")
+
+
 def test_two_signals_at_once_are_one(ledger: Path) -> None:
     with TaskExecutor() as holder:
         holder.call("4", *FOUR, "--ledger", str(ledger))
         for _ in range(12):
             words = ["env", "--default-signal", str(SCRIPT), "1", *FOUR, "--ledger", str(ledger), "--wait", "6"]
             with subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env={"PATH": PATH}) as call:
-                time.sleep(0.4)
+                _await_handler(call.pid, signal.SIGHUP)
+                time.sleep(0.1)
                 for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT):
                     call.send_signal(number)
                 out, err = call.communicate(timeout=10)
