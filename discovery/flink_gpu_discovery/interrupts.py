@@ -23,7 +23,11 @@ def raise_on_signals() -> None:
 def ignore_signals() -> None:
     """Before the answer goes out, or while it is undone: an interruption there would leave both half done."""
     for number in _ENDING:
-        _signal.signal(number, _signal.SIG_IGN)
+        _signal.signal(number, _disregard)
+
+
+def _disregard(number: int, frame: object) -> None:
+    """Instead of SIG_IGN, with which Python complains of a signal that was already on its way."""
 
 
 def _raise(number: int, frame: object) -> None:
