@@ -6,10 +6,13 @@ set -euo pipefail
 wanted=(
   gcc=gcc
   libc6-dev=/usr/include/stdlib.h
+  mount=mount
   openjdk-17-jdk-headless=javac
   procps=ps
   python3=/usr/bin/python3
   strace=strace
+  sudo=sudo
+  util-linux=nsenter
 )
 
 missing=()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from flink_gpu_discovery.errors import TooFewGpusError, UsageError
+from flink_gpu_discovery.errors import PermissionRefusedError, TooFewGpusError, UsageError
 from flink_gpu_discovery.models import Gpu, Owner, Record, index_order
 
 TYPE_CHECKING = False
@@ -83,6 +83,25 @@ def decide(
     kept = tuple([record for record in records if record.uuid not in given])
     taken_over = tuple([record for record in records if record.uuid in given])
     return Decision(tuple(chosen), kept + granted, granted, taken_over)
+
+
+def check_limits(
+    decision: Decision, owner: Owner, per_owner: int, per_uid: int, is_dead: Callable[[Owner], bool]
+) -> None:
+    """``PermissionRefusedError`` if a grant takes the owner, or its uid's live owners, beyond a limit (0: none)."""
+    if not decision.granted:
+        return
+    mine = [record for record in decision.records if record.owner.identity == owner.identity]
+    if per_owner and len(mine) > per_owner:
+        raise PermissionRefusedError(
+            f"{owner} would hold {len(mine)} GPUs, {per_owner} at most", "see max-gpus-per-owner in the settings file"
+        )
+    of_uid = [record for record in decision.records if record.owner.uid == owner.uid]
+    if per_uid and len(of_uid) > per_uid and len([record for record in of_uid if not is_dead(record.owner)]) > per_uid:
+        raise PermissionRefusedError(
+            f"the owners of uid {owner.uid} would hold more than {per_uid} GPUs together",
+            "see max-gpus-per-uid in the settings file",
+        )
 
 
 def without_owner(records: tuple[Record, ...], owner: Owner) -> tuple[Record, ...]:

@@ -34,8 +34,14 @@ OPTIONS_OF = {
     "deallocateAll": _FLINK,
     "release": _FLINK,
     "inventory": (*_DISCOVERY, "json"),
-    "status": (*_DISCOVERY, "json", "ledger"),
-    "reclaim": (*_DISCOVERY, "force", "gpu", "json", "ledger", "owner", "take-busy"),
+    "status": (*_DISCOVERY, "isolate", "json", "ledger"),
+    "reclaim": (*_DISCOVERY, "force", "gpu", "isolate", "json", "ledger", "owner", "take-busy"),
+}
+PRIVILEGED_OPTIONS_OF: dict[str, tuple[str, ...]] = {
+    "allocate": ("resource",),
+    "deallocateAll": (),
+    "reclaim": (),
+    "status": (),
 }
 _TAKES_AMOUNT = ("allocate", "release")
 _LONGEST_VALUE = 4096
@@ -67,11 +73,30 @@ def parse(words: list[str]) -> Request:
         return Request("help", topic=command)
     amount, given = 0, Given(UsageError)
     if command in _TAKES_AMOUNT:
-        if not rest or rest[0].startswith("--"):
-            raise UsageError(f"{command} needs an AMOUNT", f"for example 'flink-gpu-discovery {command} 2'")
-        amount, rest = _amount(rest[0]), rest[1:]
-    _read_options(command, rest, given)
+        amount, rest = _leading_amount(command, rest)
+    _read_options(command, rest, given, OPTIONS_OF[command])
     return Request(command, amount, given)
+
+
+def parse_privileged(words: list[str]) -> Request:
+    """The grammar of the program that sudo lets a user run as root: a command, its amount, perhaps a resource.
+
+    Nothing else can be said to it; everything else stands in the settings file.
+    """
+    if not words or words[0] not in PRIVILEGED_OPTIONS_OF:
+        shown = _shown(words[0]) if words else "nothing"
+        raise UsageError(f"unknown command {shown}", f"use one of {', '.join(PRIVILEGED_OPTIONS_OF)}")
+    command, rest, amount, given = words[0], words[1:], 0, Given(UsageError)
+    if command in _TAKES_AMOUNT:
+        amount, rest = _leading_amount(command, rest)
+    _read_options(command, rest, given, PRIVILEGED_OPTIONS_OF[command])
+    return Request(command, amount, given)
+
+
+def _leading_amount(command: str, words: list[str]) -> tuple[int, list[str]]:
+    if not words or words[0].startswith("--"):
+        raise UsageError(f"{command} needs an AMOUNT", f"for example 'flink-gpu-discovery {command} 2'")
+    return _amount(words[0]), words[1:]
 
 
 def _command(words: list[str]) -> tuple[str, list[str]]:
@@ -94,14 +119,14 @@ def _amount(word: str) -> int:
     return int(word)
 
 
-def _read_options(command: str, words: list[str], given: Given) -> None:
+def _read_options(command: str, words: list[str], given: Given, known: tuple[str, ...]) -> None:
     remaining = iter(words)
     for word in remaining:
         if word == "null":  # Flink appends it when no discovery-script.args are configured
             continue
         written, equals, value = word.partition("=")
         name = ALIASES.get(written[2:], written[2:])
-        if not written.startswith("--") or name not in OPTIONS_OF[command]:
+        if not written.startswith("--") or name not in known:
             raise _unknown(command, written if written.startswith("--") else word)
         if name in FLAGS:
             if equals:

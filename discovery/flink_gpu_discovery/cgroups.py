@@ -1,4 +1,4 @@
-"""Control groups: who is in one. Source: cgroups(7), Documentation/admin-guide/cgroup-v2.rst."""
+"""Control groups: who is in one, and how one gets in. Source: cgroups(7), Documentation/admin-guide/cgroup-v2.rst."""
 
 from __future__ import annotations
 
@@ -21,6 +21,15 @@ def pids_below(folder: str) -> tuple[int, ...]:
     for child in children:
         pids += pids_below(child)
     return tuple(sorted(set(pids)))
+
+
+def move(pid: int, folder: str) -> None:
+    """Move a process with all its threads into the cgroup; 0 is this one. ``OSError`` as the kernel says."""
+    descriptor = os.open(f"{folder}/cgroup.procs", os.O_WRONLY | os.O_CLOEXEC)
+    try:
+        os.write(descriptor, str(pid).encode("ascii"))
+    finally:
+        os.close(descriptor)
 
 
 def _check_tree(folder: str) -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import sys
 
-from flink_gpu_discovery import arguments, interrupts, settings
+from flink_gpu_discovery import arguments, callers, interrupts, settings
 from flink_gpu_discovery.errors import DiscoveryError, InputOutputError, SystemRefusedError, TryAgainError
 from flink_gpu_discovery.host import Deadline, Host
 from flink_gpu_discovery.operations.context import Context
@@ -18,12 +18,13 @@ from flink_gpu_discovery.processes import Processes
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
     from typing import NoReturn
 
     from flink_gpu_discovery.arguments import Request
 
 _PROGRAM = "flink-gpu-discovery"
+_CHANGING = ("allocate", "deallocateAll", "reclaim", "release")
 _LONGEST_LINE = 1000
 _MOST_NOTES = 3  # with the longest lines still under 4 KiB, since Flink reads the pipe only after the exit
 
@@ -35,20 +36,24 @@ def run() -> NoReturn:
 
 def main(words: list[str], environment: Mapping[str, str], host: Host) -> int:
     """Carry out one command and return its exit code (``errors`` lists them)."""
+    return guarded(words, lambda: _dispatch(arguments.parse(words), environment, host))
+
+
+def guarded(words: list[str], work: Callable[[], None]) -> int:
+    """Do ``work``, tell what goes wrong in one line, and return the exit code."""
     os.umask(0)  # every file that is made here is made with its mode spelt out
     try:
         interrupts.raise_on_signals()
-        return _carry_out(words, environment, host)
+        return _carry_out(words, work)
     except DiscoveryError as error:  # a signal while another error was told; no second one comes
         _write_line(error.what, error.mend)
         return error.exit_code
 
 
-def _carry_out(words: list[str], environment: Mapping[str, str], host: Host) -> int:
+def _carry_out(words: list[str], work: Callable[[], None]) -> int:
     try:
         _secure_standard_streams()
-        request = arguments.parse(words)
-        _dispatch(request, environment, host)
+        work()
     except DiscoveryError as error:
         _write_line(error.what, error.mend)
         return error.exit_code
@@ -75,19 +80,36 @@ def _dispatch(request: Request, environment: Mapping[str, str], host: Host) -> N
 
         _print(f"{_PROGRAM} {__version__}\n")
     else:
-        _operate(request, _context(request, environment, host))
+        context = _context(request, environment, host)
+        if context.options.isolate and os.geteuid() != 0 and request.command in _CHANGING and request.amount != 0:
+            from flink_gpu_discovery import launcher
+
+            launcher.hand_over(request, environment)
+        operate(request, context)
 
 
 def _context(request: Request, environment: Mapping[str, str], host: Host) -> Context:
     config = request.given.text("config")
     stored = settings.load(config or f"{host.etc}/flink-gpu-discovery.conf", required=config is not None)
-    options = settle(request.given, stored, f"{host.run}/flink-gpu-discovery/ledger")
+    options = settle(request.given, stored, host.run)
     processes = Processes(host)
-    deadline = Deadline(start=processes.started_at(), seconds=options.deadline_seconds)
-    return Context(host=host, environment=environment, options=options, deadline=deadline, processes=processes)
+    if "SUDO_UID" in environment and os.geteuid() == 0 and not options.owner_pid:
+        caller = callers.through_sudo(host, processes, environment, same_user=False)
+    else:
+        caller = callers.direct(processes, options.owner_pid)
+    deadline = Deadline(start=processes.started_at(caller.first), seconds=options.deadline_seconds)
+    return Context(
+        host=host,
+        caller=caller,
+        environment=environment,
+        options=options,
+        deadline=deadline,
+        processes=processes,
+    )
 
 
-def _operate(request: Request, context: Context) -> None:
+def operate(request: Request, context: Context) -> None:
+    """Carry out a command that was read from somewhere, and print what it says."""
     as_json = request.given.has("json")
     if request.command == "allocate":
         _allocate(context, request.amount)
@@ -128,7 +150,9 @@ def _status(context: Context, as_json: bool) -> None:
 
     now = status(context)
     _complain(now.notes)
-    _print(report.status(context.options.ledger, now.records, now.liveness, now.seen, as_json=as_json))
+    _print(
+        report.status(context.options.ledger, now.records, now.liveness, now.seen, now.confinements, as_json=as_json)
+    )
 
 
 def _inventory(context: Context, as_json: bool) -> None:

@@ -38,6 +38,10 @@ class Given:
         """Whether this source gives the option."""
         return name in self._texts
 
+    def names(self) -> tuple[str, ...]:
+        """The options that this source gives."""
+        return tuple(self._texts)
+
     def refuse(self, name: str, expected: str) -> DiscoveryError:
         """The error for a text that means nothing."""
         text = self._texts[name]

@@ -10,6 +10,7 @@ import _signal  # type: ignore[import-not-found]
 
 from flink_gpu_discovery.errors import TryAgainError
 
+_FAULTS = (_signal.SIGSEGV, _signal.SIGBUS, _signal.SIGILL, _signal.SIGFPE)
 _ENDING = (_signal.SIGHUP, _signal.SIGINT, _signal.SIGTERM)
 
 
@@ -24,6 +25,16 @@ def ignore_signals() -> None:
     """Before the answer goes out, or while it is undone: an interruption there would leave both half done."""
     for number in _ENDING:
         _signal.signal(number, _disregard)
+
+
+def ignore_relayed_signals() -> None:
+    """What a caller may send through sudo or a terminal is ignored, but SIGHUP and SIGTERM, which mean to undo."""
+    meant = (_signal.SIGHUP, _signal.SIGTERM, _signal.SIGCHLD, _signal.SIGKILL, _signal.SIGSTOP)
+    for number in _signal.valid_signals():
+        if number not in meant and number not in _FAULTS:
+            _signal.signal(number, _signal.SIG_IGN)
+    for number in (_signal.SIGHUP, _signal.SIGTERM):
+        _signal.signal(number, _raise)  # even if the caller ignored them
 
 
 def _disregard(number: int, frame: object) -> None:

@@ -26,12 +26,13 @@ class Gpu:
 
     ``index`` is what the vendor's tools call it today (``3``, or ``3:1`` for a MIG instance) and may
     move; ``uuid`` is what it is known by. ``pci_address`` is spelt as in ``/sys/bus/pci/devices``.
-    ``node`` is its device node, empty where it has none. ``fault`` says why it must not be handed
+    ``node`` is its device node, empty where it has none. ``mig`` are the GPU instance and the compute
+    instance of a MIG device. ``fault`` says why it must not be handed
     out, empty when healthy. ``compute_pids`` are the processes that compute on it, as far as the
     backend tells.
     """
 
-    __slots__ = ("compute_pids", "fault", "index", "name", "node", "pci_address", "uuid", "vendor")
+    __slots__ = ("compute_pids", "fault", "index", "mig", "name", "node", "pci_address", "uuid", "vendor")
 
     def __init__(
         self,
@@ -42,6 +43,7 @@ class Gpu:
         name: str,
         vendor: str,
         node: str = "",
+        mig: tuple[int, int] | None = None,
         fault: str = "",
         compute_pids: tuple[int, ...] = (),
     ) -> None:
@@ -51,6 +53,7 @@ class Gpu:
         self.name: Final = name
         self.vendor: Final = vendor
         self.node: Final = node
+        self.mig: Final = mig
         self.fault: Final = fault
         self.compute_pids: Final = compute_pids
 
@@ -63,6 +66,7 @@ class Gpu:
             name=self.name,
             vendor=self.vendor,
             node=self.node,
+            mig=self.mig,
             fault=self.fault,
             compute_pids=pids,
         )
@@ -110,8 +114,8 @@ class Record:
     """One line of the ledger: a GPU held by an owner for one of Flink's external resources.
 
     ``index`` and ``pci_address`` are those at the time of the grant, ``since`` is UTC in ISO 8601,
-    ``state`` is ``held``, or ``pending`` while a confinement is being set up; ``cgroup`` is the
-    owner's confinement, empty where there is none.
+    ``cgroup`` is the owner's confinement, empty where there is none; ``state`` is ``held``, or while
+    a confinement is being set up ``joining`` (its cgroup is new) or ``pending`` (it was there before).
     """
 
     __slots__ = ("cgroup", "index", "owner", "pci_address", "resource", "since", "state", "uuid")
@@ -136,3 +140,16 @@ class Record:
         self.since: Final = since
         self.state: Final = state
         self.cgroup: Final = cgroup
+
+    def confined(self, cgroup: str, state: str) -> Record:
+        """The same record with the owner's confinement, in another state."""
+        return Record(
+            uuid=self.uuid,
+            index=self.index,
+            pci_address=self.pci_address,
+            resource=self.resource,
+            owner=self.owner,
+            since=self.since,
+            state=state,
+            cgroup=cgroup,
+        )

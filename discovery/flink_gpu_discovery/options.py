@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 ALIASES = {"coordination-file": "ledger"}
 FLAGS = ("check-dead", "coordinate", "debug", "enable-coordination-mode", "force", "isolate", "json", "take-busy")
-# What the settings file may hold, under the same names as on the command line.
+# What the settings file may hold: options under the same names as on the command line, and limits.
 SETTINGS = (
     "backend",
     "check-dead",
@@ -24,7 +24,10 @@ SETTINGS = (
     "id",
     "isolate",
     "ledger",
+    "max-gpus-per-owner",
+    "max-gpus-per-uid",
     "resource",
+    "resources",
     "take-busy",
     "wait",
 )
@@ -33,10 +36,16 @@ ID_KINDS = ("index", "uuid", "ordinal")
 
 _NAME_CHARACTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-"
 _MOST_SIMULATED = 4096
+_COORDINATION_LEDGER = "flink-gpu-discovery/ledger"
+_ISOLATION_LEDGER = "flink-gpu-discovery/root/ledger"
 
 
 class Options:
-    """Everything settled: times in seconds, ``ledger`` an absolute path, ``owner_pid`` 0 for the caller."""
+    """Everything settled: times in seconds, ``ledger`` an absolute path, ``owner_pid`` 0 for the caller.
+
+    ``other_ledger`` is that of the other mode, coordination or isolation, where both are the host's usual ones, else
+    empty. Limits are 0, and ``resources`` are empty, where there is none.
+    """
 
     __slots__ = (
         "backend",
@@ -47,11 +56,15 @@ class Options:
         "id_kind",
         "isolate",
         "ledger",
+        "max_per_owner",
+        "max_per_uid",
         "migrate_upstream",
+        "other_ledger",
         "owner_pid",
         "pick_gpu",
         "pick_owner",
         "resource",
+        "resources",
         "take_busy",
         "wait_seconds",
     )
@@ -67,11 +80,15 @@ class Options:
         id_kind: str,
         isolate: bool,
         ledger: str,
+        max_per_owner: int,
+        max_per_uid: int,
         migrate_upstream: bool,
+        other_ledger: str,
         owner_pid: int,
         pick_gpu: str,
         pick_owner: int,
         resource: str,
+        resources: tuple[str, ...],
         take_busy: bool,
         wait_seconds: float,
     ) -> None:
@@ -83,11 +100,15 @@ class Options:
         self.id_kind: Final = id_kind
         self.isolate: Final = isolate
         self.ledger: Final = ledger
+        self.max_per_owner: Final = max_per_owner
+        self.max_per_uid: Final = max_per_uid
         self.migrate_upstream: Final = migrate_upstream
+        self.other_ledger: Final = other_ledger
         self.owner_pid: Final = owner_pid
         self.pick_gpu: Final = pick_gpu
         self.pick_owner: Final = pick_owner
         self.resource: Final = resource
+        self.resources: Final = resources
         self.take_busy: Final = take_busy
         self.wait_seconds: Final = wait_seconds
 
@@ -97,14 +118,22 @@ class Options:
         return bool(self.pick_owner or self.pick_gpu)
 
 
-def settle(command_line: Given, settings: Given, default_ledger: str) -> Options:
-    """The command line overrides the settings, which override the defaults."""
+def settle(command_line: Given, settings: Given, run_folder: str) -> Options:
+    """The command line overrides the settings, which override the defaults; ledgers lie below ``run_folder``."""
     sources = (command_line, settings)
     upstream_mode = bool(command_line.yes("enable-coordination-mode"))
     isolate = _flag(sources, "isolate")
     stated = [source.coordinates() for source in sources]
     coordinate = bool(stated[1] if stated[0] is None else stated[0])
     _check_picks(command_line)
+    if isolate and upstream_mode:
+        raise command_line.error(
+            "--enable-coordination-mode takes over upstream's file, which --isolate can't",
+            "write --isolate --check-dead, once no task executor of the host uses upstream's script",
+        )
+    usual, other = _COORDINATION_LEDGER, _ISOLATION_LEDGER
+    if isolate:
+        usual, other = other, usual
     return Options(
         backend=_backend(sources),
         check_dead=_flag(sources, "check-dead") or upstream_mode,
@@ -113,12 +142,16 @@ def settle(command_line: Given, settings: Given, default_ledger: str) -> Options
         force=_flag(sources, "force"),
         id_kind=_id_kind(sources, isolate, coordinate),
         isolate=isolate,
-        ledger=_ledger(sources, default_ledger),
+        ledger=_ledger(sources, f"{run_folder}/{usual}"),
+        max_per_owner=_limit(settings, "max-gpus-per-owner"),
+        max_per_uid=_limit(settings, "max-gpus-per-uid"),
         migrate_upstream=upstream_mode,
+        other_ledger="" if _source(sources, "ledger") else f"{run_folder}/{other}",
         owner_pid=_pid(command_line, "owner-pid"),
         pick_gpu=command_line.text("gpu") or "",
         pick_owner=_pid(command_line, "owner"),
         resource=_resource(sources),
+        resources=_resources(settings),
         take_busy=_flag(sources, "take-busy"),
         wait_seconds=_seconds(sources, "wait", 0.0, least=0.0),
     )
@@ -203,9 +236,32 @@ def _resource(sources: tuple[Given, ...]) -> str:
     if source is None:
         return "gpu"
     text = source.text("resource") or ""
-    if not text or len(text) > 64 or text.strip(_NAME_CHARACTERS) or text == "-":
+    if not _is_resource(text):
         raise source.refuse("resource", "at most 64 letters, digits, '.', '_' and '-'")
     return text
+
+
+def _is_resource(text: str) -> bool:
+    return bool(text) and len(text) <= 64 and not text.strip(_NAME_CHARACTERS) and text != "-"
+
+
+def _resources(settings: Given) -> tuple[str, ...]:
+    text = settings.text("resources")
+    if text is None:
+        return ()
+    names = tuple([name.strip() for name in text.split(",")])
+    if not all([_is_resource(name) for name in names]):
+        raise settings.refuse("resources", "names of external resources, separated by commas")
+    return names
+
+
+def _limit(settings: Given, name: str) -> int:
+    text = settings.text(name)
+    if text is None:
+        return 0
+    if not (text.isascii() and text.isdigit() and len(text) <= 4 and int(text) > 0):
+        raise settings.refuse(name, "a number of GPUs from 1 to 9999")
+    return int(text)
 
 
 def _check_picks(command_line: Given) -> None:

@@ -22,11 +22,12 @@ _GONE_STATES = ("Z", "X")
 class ProcessStat:
     """The fields of ``/proc/PID/stat`` that matter here; ``start_time`` in clock ticks since boot."""
 
-    __slots__ = ("command", "start_time", "state")
+    __slots__ = ("command", "parent", "start_time", "state")
 
-    def __init__(self, *, command: str, state: str, start_time: int) -> None:
+    def __init__(self, *, command: str, state: str, parent: int, start_time: int) -> None:
         self.command: Final = command
         self.state: Final = state
+        self.parent: Final = parent
         self.start_time: Final = start_time
 
 
@@ -40,9 +41,9 @@ class Processes:
         self._ticks_per_second: Final = os.sysconf("SC_CLK_TCK")
         self._here: _Here | None = None
 
-    def started_at(self) -> float:
-        """When this very process started, in seconds on CLOCK_BOOTTIME (10 ms steps)."""
-        return self.stat("self").start_time / self._ticks_per_second
+    def started_at(self, pid: str = "self") -> float:
+        """When a process (this very one) started, in seconds on CLOCK_BOOTTIME (10 ms steps)."""
+        return self.stat(pid).start_time / self._ticks_per_second
 
     def owner(self, pid: int) -> Owner:
         """The identity of a live process that may own GPUs on this caller's behalf; else ``UsageError``."""
@@ -54,7 +55,7 @@ class Processes:
         here = self._identify()
         try:
             stat = self.stat(str(pid))
-            status = self._status(pid)
+            status = self.status(pid)
             uid, group_leader = int(status[b"Uid"].split()[0]), int(status[b"Tgid"])
         except (OSError, ValueError, KeyError) as error:
             raise UsageError(f"owner pid {pid} is not a process that can be seen here", "give a live one") from error
@@ -96,6 +97,10 @@ class Processes:
         """Whether it is proven that ``owner`` has ended."""
         return self.liveness(owner) == DEAD
 
+    def is_alive(self, owner: Owner) -> bool:
+        """Whether it is proven that ``owner`` still runs."""
+        return self.liveness(owner) == ALIVE
+
     def has_ended(self, pid: int) -> bool:
         """Whether no process has this PID in our namespace any more, or only a zombie."""
         try:
@@ -118,7 +123,8 @@ class Processes:
             self._here = _Here(self._proc, self._ticks_per_second)
         return self._here
 
-    def _status(self, pid: int) -> dict[bytes, bytes]:
+    def status(self, pid: int) -> dict[bytes, bytes]:
+        """The lines of ``/proc/PID/status`` by their names; ``OSError`` where it can't be read."""
         lines = [line.partition(b":") for line in read_file(f"{self._proc}/{pid}/status").splitlines()]
         return {name: value for name, _, value in lines}
 
@@ -185,5 +191,6 @@ def _parse_stat(content: bytes) -> ProcessStat:
     return ProcessStat(
         command=os.fsdecode(head.partition(b"(")[2]),
         state=fields[0].decode("ascii"),
+        parent=int(fields[1]),
         start_time=int(fields[19]),
     )

@@ -35,18 +35,38 @@ def status(
     records: tuple[Record, ...],
     liveness: dict[Identity, str],
     seen: Inventory | None,
+    confinements: dict[Identity, str],
     *,
     as_json: bool,
 ) -> str:
-    """The ledger's records, each owner's liveness, and the GPUs as they are now; None if they can't be asked."""
+    """The ledger's records, each owner's liveness, and the GPUs as they are now; None if they can't be asked.
+
+    ``confinements`` tells the state of each confined owner's; the table shows them only where there is one.
+    """
     now = None if seen is None else {gpu.uuid: gpu for gpu in seen.gpus}
     if as_json:
-        entries = [{**_record(record, liveness), "gpu": _gpu_now(record, now)} for record in records]
+        entries = [
+            {
+                **_record(record, liveness),
+                "confinement": confinements.get(record.owner.identity),
+                "gpu": _gpu_now(record, now),
+            }
+            for record in records
+        ]
         return _json({"ledger": ledger, "records": entries})
     if not records:
         return f"no GPU is held ({ledger})\n"
-    heads = ("INDEX", "UUID", "GPU", "RESOURCE", "PID", "COMMAND", "UID", "OWNER", "SINCE")
-    return _table(heads, [_status_row(record, liveness, now) for record in records])
+    heads: tuple[str, ...] = ("INDEX", "UUID", "GPU", "RESOURCE", "PID", "COMMAND", "UID", "OWNER", "SINCE")
+    rows = [_status_row(record, liveness, now) for record in records]
+    if confinements:
+        heads += ("CONFINEMENT", "CGROUP")
+        rows = [(*row, _confinement(record, confinements), record.cgroup) for row, record in zip(rows, records)]
+    return _table(heads, rows)
+
+
+def _confinement(record: Record, confinements: dict[Identity, str]) -> str:
+    state = confinements.get(record.owner.identity, "")
+    return state if record.state == "held" else f"{record.state}: an interrupted call, see 'reclaim'"
 
 
 def _status_row(record: Record, liveness: dict[Identity, str], now: dict[str, Gpu] | None) -> tuple[str, ...]:

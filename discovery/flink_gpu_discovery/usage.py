@@ -66,15 +66,16 @@ _FLINK_OPTIONS = """\
   --enable-coordination-mode
                       as in Flink's own script: --coordinate --check-dead, and takes over
                       its coordination file
-  --isolate           confine the owner to its GPUs with a device cgroup
-                      (not in this release: refused)
+  --isolate           confine the owner to its GPUs with a device cgroup, enforced by the
+                      kernel; implies --coordinate, in a ledger of root's; without root
+                      it goes through sudo, and all but --resource stands in the settings
   --wait SECONDS      keep trying for so long while there are too few GPUs (0)
   --deadline SECONDS  give up, changing nothing, so long after the start (8)
   --owner-pid PID     the task executor, if it isn't the caller; in a wrapper script
                       either 'exec' this program or pass --owner-pid $PPID
   --resource NAME     which of Flink's external resources this is (gpu)
   --id KIND           what to print: index (the default), uuid, or ordinal, the position
-                      among the owner's own GPUs in PCI order
+                      among the owner's own GPUs in PCI order (the default with --isolate)
   --config FILE       settings file, /etc/flink-gpu-discovery.conf if it exists
   --debug             show the traceback of an internal error
 
@@ -91,6 +92,7 @@ _COMMON = """\
 
 _LEDGER = """\
   --ledger PATH       the ledger, /run/flink-gpu-discovery/ledger if not given
+  --isolate           that of isolation, /run/flink-gpu-discovery/root/ledger
 """
 
 _BACKEND = """\
@@ -116,7 +118,8 @@ flink-gpu-discovery status [OPTIONS]
 
 List the GPUs that are recorded in the ledger, whether they are still there, and their
 owners: alive, dead (proven), or unprovable (another PID namespace, a hidden /proc),
-which counts as alive.
+which counts as alive. Of confined owners it asks the kernel, as root, whether their
+confinement is in force.
 
 """
     + _LEDGER
@@ -126,7 +129,8 @@ which counts as alive.
 flink-gpu-discovery reclaim [OPTIONS]
 
 Free the GPUs of every owner that is proven to have ended, and say which. Those that
-processes it left behind still use are kept. For systemd:
+processes it left behind still use are kept. With --isolate also renew the confinement
+of the owners that live, and remove empty cgroups. For systemd:
 ExecStopPost=+/usr/local/bin/flink-gpu-discovery reclaim
 
   --owner PID         only those of this owner, all of them or none

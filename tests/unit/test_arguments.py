@@ -74,7 +74,7 @@ def test_an_option_with_a_value(words: list[str]) -> None:
         (["2", "--help"], "unknown option '--help'"),
         (["2", "--version"], "unknown option '--version'"),
         (["allocate", "2", "--help"], "unknown option '--help'"),
-        (["status", "--isolate"], "unknown option '--isolate' of status"),
+        (["status", "--check-dead"], "unknown option '--check-dead' of status"),
         (["2", "--coordinate", "--coordinate"], "given twice"),
         (["2", "--ledger", "/a", "--ledger", "/b"], "given twice"),
         (["2", "--ledger", "/a", "--coordination-file", "/b"], "given twice"),

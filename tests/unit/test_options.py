@@ -18,7 +18,7 @@ HEAD = "[flink-gpu-discovery]\n"
 def options(words: str = "", file: str = "") -> Options:
     given = arguments.parse(["2", *words.split()]).given
     stored = settings.parse(HEAD + file, "/etc/x.conf") if file else Given(SettingsError)
-    return settle(given, stored, "/run/default")
+    return settle(given, stored, "/run")
 
 
 def test_the_defaults_are_the_contracts() -> None:
@@ -27,9 +27,10 @@ def test_the_defaults_are_the_contracts() -> None:
         "auto",
         "index",
         "gpu",
-        "/run/default",
+        "/run/flink-gpu-discovery/ledger",
     )
     assert (default.wait_seconds, default.deadline_seconds, default.owner_pid) == (0, 8, 0)
+    assert (default.max_per_owner, default.max_per_uid, default.resources) == (0, 0, ())
     assert [default.coordinate, default.check_dead, default.isolate, default.migrate_upstream] == [False] * 4
 
 
@@ -124,6 +125,7 @@ def test_values_that_mean_nothing_are_refused(words: str) -> None:
 @pytest.mark.parametrize("name", SETTINGS)
 def test_a_bad_setting_is_blamed_on_its_file_and_line(name: str) -> None:
     bad = {"backend": "cuda", "id": "name", "ledger": "x", "resource": "/", "wait": "x", "deadline": "x"}
+    bad["resources"] = "a,/"
     with pytest.raises(SettingsError, match=f"/etc/x.conf:2: {name}: bad value"):
         options(file=f"{name} = {bad.get(name, 'maybe')}\n")
 

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import os
 
-from flink_gpu_discovery import fields
+from flink_gpu_discovery import bounded, fields
 from flink_gpu_discovery.errors import NoDriverError, SystemRefusedError
-from flink_gpu_discovery.gpus import amd, bounded, pci
+from flink_gpu_discovery.gpus import amd, pci
 from flink_gpu_discovery.host import Host, read_file
 from flink_gpu_discovery.models import Gpu, Inventory
 

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import time
 
+from flink_gpu_discovery import bounded
 from flink_gpu_discovery.errors import SystemRefusedError
-from flink_gpu_discovery.gpus import bounded, tools
+from flink_gpu_discovery.gpus import tools
 from flink_gpu_discovery.gpus.pci import hexadecimal, normal_address
 from flink_gpu_discovery.models import Gpu, Inventory
 

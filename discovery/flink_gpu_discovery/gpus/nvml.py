@@ -10,9 +10,8 @@ import gc
 import os
 import sys
 
-from flink_gpu_discovery import fields
+from flink_gpu_discovery import bounded, fields
 from flink_gpu_discovery.errors import NoDriverError, SystemRefusedError
-from flink_gpu_discovery.gpus import bounded
 from flink_gpu_discovery.gpus.pci import normal_address
 from flink_gpu_discovery.models import Gpu, Inventory
 
@@ -54,7 +53,8 @@ def _lines(output: str) -> list[tuple[str, ...]]:
 
 
 def _gpu(line: tuple[str, ...]) -> Gpu:
-    _, index, uuid, pci_address, name, node, fault, pids = line
+    _, index, uuid, pci_address, name, node, mig, fault, pids = line
+    gpu_instance, _, compute_instance = mig.partition(".")
     return Gpu(
         uuid=uuid,
         index=index,
@@ -62,6 +62,7 @@ def _gpu(line: tuple[str, ...]) -> Gpu:
         name=name,
         vendor="nvidia",
         node=node,
+        mig=(int(gpu_instance), int(compute_instance)) if mig else None,
         fault=fault,
         compute_pids=tuple([int(pid) for pid in pids.split(",") if pid]),
     )
@@ -120,12 +121,12 @@ def _describe(pynvml: Any, index: int, processes: bool) -> None:
     fault = _fault(pynvml, gpu)
     if not _mig_enabled(pynvml, gpu):
         uuid, pids = _text(pynvml.nvmlDeviceGetUUID(gpu)), _compute_pids(pynvml, gpu, processes)
-        _say("gpu", str(index), uuid, address, name, node, fault, pids)
+        _say("gpu", str(index), uuid, address, name, node, "", fault, pids)
         return
     instances = _mig_instances(pynvml, gpu)
     for place, instance in instances:
         uuid, pids = _text(pynvml.nvmlDeviceGetUUID(instance)), _compute_pids(pynvml, instance, processes)
-        _say("gpu", f"{index}:{place}", uuid, address, f"{name} MIG", node, fault, pids)
+        _say("gpu", f"{index}:{place}", uuid, address, f"{name} MIG", node, _mig_ids(pynvml, instance), fault, pids)
     if not instances:
         _say("note", f"NVML: GPU {index} is left out: MIG is on and it has no instances")
 
@@ -170,9 +171,14 @@ def _mig_instances(pynvml: Any, gpu: Any) -> list[tuple[int, Any]]:
     for place in range(pynvml.nvmlDeviceGetMaxMigDeviceCount(gpu)):
         try:
             found.append((place, pynvml.nvmlDeviceGetMigDeviceHandleByIndex(gpu, place)))
-        except (pynvml.NVMLError_NotFound, pynvml.NVMLError_InvalidArgument):
-            continue  # places may be empty
+        except (pynvml.NVMLError_NotFound, pynvml.NVMLError_InvalidArgument, pynvml.NVMLError_NoPermission):
+            continue  # places may be empty, and in a container or a confinement closed
     return found
+
+
+def _mig_ids(pynvml: Any, instance: Any) -> str:
+    """``gi.ci``, which name its capability nodes."""
+    return f"{pynvml.nvmlDeviceGetGpuInstanceId(instance)}.{pynvml.nvmlDeviceGetComputeInstanceId(instance)}"
 
 
 def _not_supported(pynvml: Any) -> tuple[type[Exception], ...]:

@@ -21,7 +21,7 @@ _COLUMNS = (
 # fmt: on
 _HEADER = f"{_NAME} 1\t" + "\t".join(_COLUMNS)
 _END = "#end"
-_STATES = ("held", "pending")
+_STATES = ("held", "pending", "joining")
 MEND = "keep the file for inspection and remove it once no task executor of this host runs"
 
 

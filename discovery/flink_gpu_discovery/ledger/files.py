@@ -18,8 +18,24 @@ from flink_gpu_discovery.errors import (
     PermissionRefusedError,
 )
 
-_FOLDER_MODE = 0o770
-_FILE_MODE = 0o660
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Final
+
+
+class Modes:
+    """Who may do what with the ledger's folder, itself, and its lock."""
+
+    __slots__ = ("file", "folder", "lock")
+
+    def __init__(self, *, folder: int, file: int, lock: int) -> None:
+        self.folder: Final = folder
+        self.file: Final = file
+        self.lock: Final = lock
+
+
+SHARED = Modes(folder=0o770, file=0o660, lock=0o660)  # among the task executors' users
+ROOTS = Modes(folder=0o755, file=0o644, lock=0o600)  # of the program that confines them; everybody may read
 _LARGEST_BYTES = 4 * 1024 * 1024  # a record takes about 200
 _FLAGS = os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY
 
@@ -89,16 +105,16 @@ def close(descriptor: int) -> None:
         pass  # the descriptor is free in any case
 
 
-def open_lock(path: str) -> int:
+def open_lock(path: str, modes: Modes) -> int:
     """A descriptor of the lock file, made on first use (and its folder with it)."""
     _check_folder(os.path.dirname(path))
     for _ in range(3):
         try:
             return _opened_lock(path)
         except FileNotFoundError:
-            _make_folder(os.path.dirname(path))
+            _make_folder(os.path.dirname(path), modes)
         try:
-            return _created_lock(path)
+            return _created_lock(path, modes)
         except FileExistsError:
             continue  # another process made it just now
         except OSError as error:
@@ -106,14 +122,14 @@ def open_lock(path: str) -> int:
     raise InputOutputError(f"{path} comes and goes", "find out what removes it")
 
 
-def prepare(path: str, content: bytes) -> None:
+def prepare(path: str, content: bytes, modes: Modes) -> None:
     """Write what is to stand at ``path`` beside it, and sync it; only for the holder of the lock.
 
     The temporary file has one fixed name: whatever an interrupted call left there goes with the next one.
     """
     temporary = _temporary(path)
     try:
-        _write_new(temporary, content, path)
+        _write_new(temporary, content, path, modes)
     except OSError as error:
         _remove_quietly(temporary)
         raise refused(temporary, "write", error) from error
@@ -167,15 +183,15 @@ def _opened_lock(path: str) -> int:
     return descriptor
 
 
-def _created_lock(path: str) -> int:
+def _created_lock(path: str, modes: Modes) -> int:
     """It appears under its name with owner and group set, so that no crash leaves one that only root can open."""
     folder = os.path.dirname(path)
     try:
-        descriptor = os.open(folder, os.O_TMPFILE | os.O_RDWR | os.O_CLOEXEC, _FILE_MODE)
+        descriptor = os.open(folder, os.O_TMPFILE | os.O_RDWR | os.O_CLOEXEC, modes.lock)
     except OSError as error:
         if error.errno not in (errno.EOPNOTSUPP, errno.EISDIR):
             raise
-        return _created_lock_by_name(path)  # a file system without O_TMPFILE, such as NFS
+        return _created_lock_by_name(path, modes)  # a file system without O_TMPFILE, such as NFS
     try:
         _share(descriptor, os.stat(folder))
         # With src_dir_fd Python calls linkat(2), which alone follows this link; see open(2), O_TMPFILE.
@@ -186,14 +202,33 @@ def _created_lock(path: str) -> int:
     return descriptor
 
 
-def _created_lock_by_name(path: str) -> int:
-    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | _FLAGS, _FILE_MODE)
+def _created_lock_by_name(path: str, modes: Modes) -> int:
+    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | _FLAGS, modes.lock)
     try:
         _share(descriptor, os.stat(os.path.dirname(path)))
     except BaseException:
         close(descriptor)
         raise
     return descriptor
+
+
+def check_roots(path: str) -> None:
+    """``PermissionRefusedError`` if anybody but root could put something in the place of ``path`` or its folders."""
+    folder = os.path.realpath(os.path.dirname(path))
+    while True:
+        try:
+            found = os.lstat(folder)
+        except FileNotFoundError:
+            found = None
+        if found is not None and (found.st_uid != 0 or (found.st_mode & 0o022 and not found.st_mode & stat.S_ISVTX)):
+            raise PermissionRefusedError(
+                f"{folder} belongs to uid {found.st_uid} and has mode {stat.S_IMODE(found.st_mode):04o}, so others than"
+                f" root could replace {path}",
+                f"chown root:root {folder} && chmod 0755 {folder}",
+            )
+        if folder == "/":
+            return
+        folder = os.path.dirname(folder)
 
 
 def _check_folder(folder: str) -> None:
@@ -233,10 +268,16 @@ def _read_all(descriptor: int) -> bytes:
         pieces.append(piece)
 
 
-def _make_folder(folder: str) -> None:
-    """One level only: a missing parent is a mistake in the path rather than a first start."""
+def _make_folder(folder: str, modes: Modes) -> None:
+    """One level only: a missing parent is a mistake in the path rather than a first start.
+
+    Root's own folder lies in the one that coordination would use, so there it may be two.
+    """
+    above = os.path.dirname(folder)
+    if modes is ROOTS and not os.path.isdir(above) and os.path.isdir(os.path.dirname(above)):
+        _make_folder(above, modes)
     try:
-        os.mkdir(folder, _FOLDER_MODE)
+        os.mkdir(folder, modes.folder)
     except FileExistsError:
         pass
     except PermissionError as error:
@@ -259,9 +300,9 @@ def _share(descriptor: int, model: os.stat_result) -> None:
             pass  # not a member of that group, so nobody of it shares with us
 
 
-def _write_new(path: str, content: bytes, replaced: str) -> None:
+def _write_new(path: str, content: bytes, replaced: str, modes: Modes) -> None:
     _remove(path)
-    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | _FLAGS, _FILE_MODE)
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | _FLAGS, modes.file)
     try:
         _share(descriptor, os.lstat(replaced) if os.path.lexists(replaced) else os.stat(os.path.dirname(replaced)))
         written = 0

@@ -25,19 +25,20 @@ _LONGEST_PAUSE_SECONDS = 0.02
 
 
 class Lock:
-    """Exclusive between processes; ``with Lock(path, deadline, host): …`` or ``TryAgainError`` at the deadline."""
+    """Exclusive between processes; ``with Lock(…): …`` or ``TryAgainError`` at the deadline."""
 
-    __slots__ = ("_deadline", "_descriptor", "_path", "_proc")
+    __slots__ = ("_deadline", "_descriptor", "_modes", "_path", "_proc")
 
-    def __init__(self, path: str, deadline: Deadline, host: Host) -> None:
+    def __init__(self, path: str, deadline: Deadline, host: Host, modes: files.Modes) -> None:
         self._path: Final = path
+        self._modes: Final = modes
         self._proc: Final = host.proc
         self._deadline: Final = deadline
         self._descriptor = -1
 
     def __enter__(self) -> Lock:
         while True:
-            self._descriptor = files.open_lock(self._path)
+            self._descriptor = files.open_lock(self._path, self._modes)
             try:
                 self._wait()
                 if self._still_named():

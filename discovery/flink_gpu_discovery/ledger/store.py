@@ -15,13 +15,17 @@ if TYPE_CHECKING:
 
 
 class Ledger:
-    """The assignment file at ``path``; a missing one holds nothing, as after every reboot."""
+    """The assignment file at ``path``; a missing one holds nothing, as after every reboot.
 
-    __slots__ = ("_host", "path")
+    ``roots``: it is that of the program that confines owners, which nobody but root may change.
+    """
 
-    def __init__(self, path: str, host: Host) -> None:
+    __slots__ = ("_host", "_roots", "path")
+
+    def __init__(self, path: str, host: Host, *, roots: bool = False) -> None:
         self.path: Final = path
         self._host: Final = host
+        self._roots: Final = roots
 
     def exists(self) -> bool:
         """Whether there is anything to read; ``read`` says what is wrong with it."""
@@ -41,7 +45,13 @@ class Ledger:
 
     def lock(self, deadline: Deadline) -> Lock:
         """Hold it for a read that a ``replace`` follows."""
-        return Lock(f"{self.path}.lock", deadline, self._host)
+        if self._roots:
+            files.check_roots(self.path)
+        return Lock(f"{self.path}.lock", deadline, self._host, self._modes)
+
+    @property
+    def _modes(self) -> files.Modes:
+        return files.ROOTS if self._roots else files.SHARED
 
     def read(self) -> tuple[Record, ...]:
         """Its records. Needs no lock, since the file is only ever replaced as a whole.
@@ -75,7 +85,7 @@ class Ledger:
 
         ``TryAgainError`` if ``lock`` is no longer the file at its path.
         """
-        files.prepare(self.path, fileformat.render(records))
+        files.prepare(self.path, fileformat.render(records), self._modes)
         lock.check()
         files.put(self.path)
         lock.note_ledger()

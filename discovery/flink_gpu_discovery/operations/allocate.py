@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import os
 import time
 
 from flink_gpu_discovery import allocation
-from flink_gpu_discovery.errors import SystemRefusedError, TooFewGpusError
+from flink_gpu_discovery.errors import PermissionRefusedError, TooFewGpusError
 from flink_gpu_discovery.operations import answers
 from flink_gpu_discovery.operations.sight import dead_owners, look
 
@@ -16,6 +15,7 @@ if TYPE_CHECKING:
 
     from flink_gpu_discovery.models import Owner
     from flink_gpu_discovery.operations.context import Context
+    from flink_gpu_discovery.operations.grant import Grant
     from flink_gpu_discovery.operations.sight import Sight
 
 _PAUSE_SECONDS = 0.05
@@ -30,19 +30,25 @@ def allocate(context: Context, amount: int, deliver: Callable[[str], None]) -> t
     """
     if amount == 0:
         return ()
-    if context.options.isolate:
-        raise SystemRefusedError(
-            "this release can't confine a task executor yet", "leave out --isolate, also in the settings file"
+    options = context.options
+    if options.resources and options.resource not in options.resources:
+        raise PermissionRefusedError(
+            f"resource {options.resource!r} is none of {', '.join(options.resources)}",
+            "see 'resources' in the settings file",
         )
-    wait_until = time.monotonic() + context.options.wait_seconds
-    owner = context.processes.owner(context.options.owner_pid or os.getppid()) if context.options.coordinate else None
+    wait_until = time.monotonic() + options.wait_seconds
+    owner = context.owner() if options.coordinate else None
+    if options.isolate:
+        from flink_gpu_discovery.isolation.retreat import leave_cgroups
+
+        leave_cgroups(context.host)
     sight = look(context)
     while True:
         try:
             return _serve(context, sight, owner, amount, deliver)
         except TooFewGpusError as error:
             left = min(wait_until - time.monotonic(), context.deadline.remaining() - _RESERVE_SECONDS)
-            just_ended = dead_owners(context) - sight.dead if context.options.check_dead else frozenset()
+            just_ended = dead_owners(context) - sight.dead if options.check_dead else frozenset()
             if left <= 0 and not (just_ended and context.deadline.remaining() > 0):
                 reasons = "; ".join([error.what, *sight.hidden, *sight.inventory.notes])
                 raise TooFewGpusError(reasons, error.mend) from error
@@ -59,6 +65,14 @@ def _serve(
     if owner is None:
         deliver(answers.line(allocation.first_healthy(sight.visible, amount), context.options.id_kind))
         return sight.inventory.notes
+    return (*sight.inventory.notes, *_grant(context, sight, owner).make(amount, deliver))
+
+
+def _grant(context: Context, sight: Sight, owner: Owner) -> Grant:
+    if context.options.isolate:
+        from flink_gpu_discovery.operations.confined_grant import ConfinedGrant
+
+        return ConfinedGrant(context, owner, sight)
     from flink_gpu_discovery.operations.grant import Grant
 
-    return (*sight.inventory.notes, *Grant(context, owner, sight).make(amount, deliver))
+    return Grant(context, owner, sight)

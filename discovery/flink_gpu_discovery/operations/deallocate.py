@@ -8,18 +8,26 @@ from flink_gpu_discovery import allocation
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from flink_gpu_discovery.ledger.store import Ledger
+    from flink_gpu_discovery.models import Owner
     from flink_gpu_discovery.operations.context import Context
 
 
 def deallocate_all(context: Context) -> None:
-    """Remove all of the owner's records. Does nothing without coordination, or without a ledger."""
+    """Remove all of the owner's records. Does nothing without coordination, or without a ledger.
+
+    A confined owner can open no GPU at all from then on, though it stays in its cgroup.
+    """
     if not context.options.coordinate:
         return
     from flink_gpu_discovery.ledger.store import Ledger
 
-    owner = context.processes.owner(context.options.owner_pid or os.getppid())
-    ledger = Ledger(context.options.ledger, context.host)
+    owner = context.owner()
+    ledger = Ledger(context.options.ledger, context.host, roots=context.options.isolate)
     if not ledger.exists():
+        return
+    if context.options.isolate:
+        _of_confined(context, ledger, owner)
         return
     if context.options.migrate_upstream:
         from flink_gpu_discovery.operations.migrate import migrate
@@ -31,3 +39,27 @@ def deallocate_all(context: Context) -> None:
         if len(after) < len(before):
             context.deadline.check("before giving back the GPUs")
             ledger.replace(lock, after)
+
+
+def _of_confined(context: Context, ledger: Ledger, owner: Owner) -> None:
+    """First nothing can be opened, which is proven; then the GPUs are free for others."""
+    from flink_gpu_discovery.isolation.places import guest_of
+    from flink_gpu_discovery.isolation.retreat import leave_cgroups
+    from flink_gpu_discovery.operations.confinements import Confinements, gpus_now
+
+    leave_cgroups(context.host)
+    confinements = Confinements(context, gpus_now(context))
+    with ledger.lock(context.deadline) as lock:
+        before = confinements.recover(ledger, lock, ledger.read())
+        owner = guest_of(context.host, owner.pid, before) or owner
+        after = allocation.without_owner(before, owner)
+        if len(after) == len(before):
+            return
+        rules = confinements.rules(after, owner.identity)
+        confinement = confinements.of(before, owner, rules)
+        confinement.make()
+        confinement.enforce(rules)
+        confinement.admit(owner, frozenset([os.getpid(), *context.caller.chain]), context.deadline)
+        confinement.prove(owner, rules, context.deadline.remaining())
+        context.deadline.check("before giving back the GPUs")
+        ledger.replace(lock, after)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-
 from flink_gpu_discovery import allocation, interrupts
 from flink_gpu_discovery.errors import DiscoveryError, UsageError
 from flink_gpu_discovery.host import utc_now
@@ -30,9 +28,9 @@ class Grant:
 
     def __init__(self, context: Context, owner: Owner, sight: Sight) -> None:
         self._context: Final = context
-        self._owner: Final = owner
+        self._owner = owner
         self._sight: Final = sight
-        self._ledger: Final = Ledger(context.options.ledger, context.host)
+        self._ledger: Final = Ledger(context.options.ledger, context.host, roots=context.options.isolate)
 
     def make(self, amount: int, deliver: Callable[[str], None]) -> tuple[str, ...]:
         """Decide, record, deliver; whatever interrupts that, the ledger is as before. Returns notes for people.
@@ -46,15 +44,14 @@ class Grant:
             decision = self._decide(before, amount)
             line = self._line(decision)
             try:
-                if decision.granted:
-                    self._record(lock, decision)
+                self._establish(lock, before, decision)
                 interrupts.ignore_signals()
                 deliver(line)
             except BaseException as error:
-                if decision.granted:
-                    self._put_back(lock, before, error)
+                self._put_back(lock, before, decision, error)
                 raise
-        return (*warnings, *_taken_over(decision))
+            notes = self._finish(before, decision)
+        return (*warnings, *notes, *_taken_over(decision))
 
     def _records(self, lock: Lock) -> tuple[Record, ...]:
         if not self._context.options.migrate_upstream:
@@ -65,7 +62,7 @@ class Grant:
 
     def _decide(self, records: tuple[Record, ...], amount: int) -> Decision:
         options, dead = self._context.options, self._sight.dead
-        return allocation.decide(
+        decision = allocation.decide(
             gpus=self._sight.visible,
             records=records,
             owner=self._owner,
@@ -75,6 +72,10 @@ class Grant:
             is_dead=(lambda owner: owner.identity in dead) if options.check_dead else None,
             still_used=_nothing if options.take_busy else still_used,
         )
+        allocation.check_limits(
+            decision, self._owner, options.max_per_owner, options.max_per_uid, self._context.processes.is_dead
+        )
+        return decision
 
     def _line(self, decision: Decision) -> str:
         kind = self._context.options.id_kind
@@ -83,18 +84,48 @@ class Grant:
         uuids = [gpu.uuid for gpu in decision.gpus]
         return answers.join(allocation.ordinals(decision.records, self._owner, uuids), kind)
 
-    def _record(self, lock: Lock, decision: Decision) -> None:
-        """Write the decision, unless the caller has gone or the time is over."""
-        if not self._context.options.owner_pid and os.getppid() != self._owner.pid:
-            # An orphan's parent is somebody else.
-            raise UsageError(f"the caller, {self._owner}, has ended meanwhile", "nothing was recorded")
-        self._context.deadline.check("before recording the GPUs")
-        self._ledger.replace(lock, decision.records)
-        self._context.deadline.check("after recording the GPUs")
+    def _establish(self, lock: Lock, before: tuple[Record, ...], decision: Decision) -> None:
+        """Make the decision true: write it, unless it is a repeated one."""
+        if decision.granted:
+            self._check_caller()
+            self._write(lock, decision.records)
 
-    def _put_back(self, lock: Lock, before: tuple[Record, ...], cause: BaseException) -> None:
+    def _finish(self, before: tuple[Record, ...], decision: Decision) -> tuple[str, ...]:
+        """What is left to do once the line is delivered; returns notes for people."""
+        return ()
+
+    def _check_caller(self) -> None:
+        self._context.caller.check()
+
+    def _write(self, lock: Lock, records: tuple[Record, ...]) -> None:
+        """Write the ledger, unless the time is over or the host works with the other mode's."""
+        self._context.deadline.check("before recording the GPUs")
+        self._ledger.replace(lock, records)
+        self._context.deadline.check("after recording the GPUs")
+        self._check_other_mode()
+
+    def _check_other_mode(self) -> None:
+        """Coordination and isolation keep a ledger each: while both have live owners, a GPU could be handed out twice.
+
+        Each looks at the other's after it has written its own, so that two calls at once can't miss each other.
+        """
+        path = self._context.options.other_ledger
+        other = Ledger(path, self._context.host) if path else None
+        if other is None or not other.exists():
+            return
+        for record in other.read():
+            if not self._context.processes.is_dead(record.owner):
+                isolated = self._context.options.isolate
+                raise UsageError(
+                    f"{record.owner} holds GPU {record.index} {'without' if isolated else 'with'} isolation, by {path}",
+                    "let all task executors of a host use --isolate or none; stop those of the other kind first",
+                )
+
+    def _put_back(self, lock: Lock, before: tuple[Record, ...], decision: Decision, cause: BaseException) -> None:
         """Let the ledger say again what it said before, if it says anything else."""
         interrupts.ignore_signals()
+        if not decision.granted:
+            return
         try:
             if not self._ledger.holds(before):
                 self._ledger.replace(lock, before)

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from typing import Final
 
     from flink_gpu_discovery.models import Gpu, Identity, Record
+    from flink_gpu_discovery.operations.confinements import Confinements
     from flink_gpu_discovery.operations.context import Context
 
 
@@ -28,11 +29,15 @@ class Reclaimed:
 
 
 class _Gpus:
-    """The GPUs by UUID as they are now; why none can be asked; what is known of those that were left out."""
+    """The GPUs by UUID as they are now; why none can be asked; what is known of those that were left out.
 
-    __slots__ = ("by_uuid", "left_out", "unknown")
+    ``asked`` tells whether there was an answer.
+    """
 
-    def __init__(self, by_uuid: dict[str, Gpu], unknown: str = "", left_out: str = "") -> None:
+    __slots__ = ("asked", "by_uuid", "left_out", "unknown")
+
+    def __init__(self, by_uuid: dict[str, Gpu], unknown: str = "", left_out: str = "", *, asked: bool = False) -> None:
+        self.asked: Final = asked
         self.by_uuid: Final = by_uuid
         self.unknown: Final = unknown
         self.left_out: Final = left_out
@@ -44,14 +49,21 @@ def reclaim(context: Context) -> Reclaimed:
     With ``--owner`` or ``--gpu`` only those, all of them or none; with ``--force`` these even if their owner is
     alive or something uses them. ``UsageError`` if what is named isn't recorded or may not be freed.
     """
-    ledger = Ledger(context.options.ledger, context.host)
+    ledger = Ledger(context.options.ledger, context.host, roots=context.options.isolate)
     if not ledger.exists():
         _named(context, (), _Gpus({}))
         return Reclaimed((), {}, ())
+    if context.options.isolate:
+        from flink_gpu_discovery.isolation.retreat import leave_cgroups
+
+        leave_cgroups(context.host)
     dead = dead_owners(context)
     gpus = _look(context)
     with ledger.lock(context.deadline) as lock:
         before = ledger.read()
+        confinements = _confinements(context, gpus)
+        if confinements is not None:
+            before = confinements.recover(ledger, lock, before)
         named = _named(context, before, gpus)
         against = {record.uuid: _against(context, record, dead, gpus) for record in named}
         freed = tuple([record for record in named if not against[record.uuid]])
@@ -61,19 +73,36 @@ def reclaim(context: Context) -> Reclaimed:
             raise UsageError("; ".join(reasons), "--force frees it all the same")
         if freed:
             context.deadline.check("before giving back the GPUs")
-            uuids = {record.uuid for record in freed}
-            ledger.replace(lock, tuple([record for record in before if record.uuid not in uuids]))
+        uuids = {record.uuid for record in freed}
+        after = tuple([record for record in before if record.uuid not in uuids])
+        troubles: tuple[str, ...] = ()
+        if confinements is not None:
+            troubles = confinements.renew(before, after)
+        if freed:
+            ledger.replace(lock, after)
         ledger.remove_leftover()
-    notes = [f"GPU {record.index} is kept: {against[record.uuid]}" for record in kept if record.owner.identity in dead]
+        if confinements is not None:
+            confinements.sweep(after)
+    notes = [*troubles]
+    notes += [f"GPU {record.index} is kept: {against[record.uuid]}" for record in kept if record.owner.identity in dead]
     liveness = {record.owner.identity: context.processes.liveness(record.owner) for record in freed}
     return Reclaimed(freed, liveness, tuple(notes))
+
+
+def _confinements(context: Context, gpus: _Gpus) -> Confinements | None:
+    """Those of the host, where its owners are confined."""
+    if not context.options.isolate:
+        return None
+    from flink_gpu_discovery.operations.confinements import Confinements
+
+    return Confinements(context, tuple(gpus.by_uuid.values()) if gpus.asked else None)
 
 
 def _look(context: Context) -> _Gpus:
     """Ask for the GPUs and what computes on them, before the lock is taken. No driver: nothing can."""
     options = context.options
     by_index = options.pick_gpu != "" and not options.pick_gpu.startswith(("GPU-", "MIG-"))
-    if (options.take_busy or options.force) and not by_index:
+    if (options.take_busy or options.force) and not by_index and not options.isolate:
         return _Gpus({})
     try:
         seen = inventory.take(options.backend, context.host, context.environment, context.deadline, processes=True)
@@ -81,7 +110,7 @@ def _look(context: Context) -> _Gpus:
         return _Gpus({}, "there is no driver" if by_index else "")
     except SystemRefusedError as error:
         return _Gpus({}, error.what)
-    return _Gpus({gpu.uuid: gpu for gpu in seen.gpus}, left_out="; ".join(seen.notes[:2]))
+    return _Gpus({gpu.uuid: gpu for gpu in seen.gpus}, left_out="; ".join(seen.notes[:2]), asked=True)
 
 
 def _named(context: Context, records: tuple[Record, ...], gpus: _Gpus) -> tuple[Record, ...]:

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from flink_gpu_discovery import bounded
 from flink_gpu_discovery.errors import TryAgainError
-from flink_gpu_discovery.gpus import bounded
 
 
 def test_an_answer_comes_back_whole() -> None:

@@ -1,0 +1,134 @@
+"""Moving an owner into its cgroup, with all its threads and descendants, and out again.
+
+Source: Documentation/admin-guide/cgroup-v2.rst, "Processes": a write to ``cgroup.procs`` moves a process with all its
+threads.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+
+from flink_gpu_discovery import cgroups
+from flink_gpu_discovery.errors import SystemRefusedError
+from flink_gpu_discovery.host import read_file
+from flink_gpu_discovery.isolation import hierarchies
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Final
+
+    from flink_gpu_discovery.host import Deadline, Host
+    from flink_gpu_discovery.isolation.hierarchies import Hierarchy
+    from flink_gpu_discovery.processes import Processes
+
+_MOST_ROUNDS = 50
+
+
+class Migration:
+    """What was moved in one hierarchy, so that it can be put back where it came from."""
+
+    __slots__ = ("_hierarchy", "_host", "_moved", "_processes")
+
+    def __init__(self, host: Host, hierarchy: Hierarchy, processes: Processes) -> None:
+        self._host: Final = host
+        self._hierarchy: Final = hierarchy
+        self._processes: Final = processes
+        self._moved: list[tuple[int, str]] = []
+
+    def gather(self, folder: str, owner: int, spared: frozenset[int], deadline: Deadline) -> None:
+        """Move ``owner`` and all its descendants but the ``spared`` ones (and those below them) into ``folder``.
+
+        The owner comes first: what it starts from then on is born inside. It is done when a round finds nobody outside.
+        ``SystemRefusedError`` if that doesn't come about.
+        """
+        for _ in range(_MOST_ROUNDS):
+            inside = {*cgroups.pids_below(folder)}
+            family = [owner, *descendants(self._host, owner, spared)]
+            outside = [pid for pid in family if pid not in inside and not self._processes.has_ended(pid)]
+            if not outside:
+                return
+            for pid in outside:
+                deadline.check(f"while pid {pid} was moved into {folder}")
+                self._take(pid, folder)
+        raise SystemRefusedError(
+            f"pid {owner} starts processes faster than they can be moved into {folder}",
+            "call again at a quieter moment",
+        )
+
+    def _take(self, pid: int, folder: str) -> None:
+        try:
+            origin = hierarchies.folder_of(self._host, self._hierarchy, pid)
+        except SystemRefusedError:
+            if self._processes.has_ended(pid):
+                return
+            raise
+        self._moved.append((pid, origin))
+        _move(folder, pid, self._processes)
+
+    def undo(self, folder: str) -> None:
+        """Put everybody back; who was born inside or moved by an earlier call goes to the cgroup above."""
+        origins = dict(reversed(self._moved))
+        empty(folder, self._processes, origins)
+
+
+def empty(folder: str, processes: Processes, origins: dict[int, str] | None = None) -> None:
+    """Move everybody out of a cgroup: to their ``origins``, or to the cgroup above."""
+    above = os.path.dirname(folder)
+    for _ in range(_MOST_ROUNDS):
+        inside = [pid for pid in cgroups.pids_below(folder) if not processes.has_ended(pid)]
+        if not inside:
+            return
+        for pid in inside:
+            origin = (origins or {}).get(pid, above)
+            _move(origin if origin != folder and os.path.isdir(origin) else above, pid, processes)
+    raise SystemRefusedError(f"{folder} doesn't become empty", "end what runs in it")
+
+
+def descendants(host: Host, pid: int, spared: frozenset[int]) -> list[int]:
+    """The children of all its threads, their children and so on, but the ``spared`` ones and those below them."""
+    found: list[int] = []
+    known = {pid, *spared}
+    waiting = [pid]
+    while waiting:
+        children = [child for child in _children(host, waiting.pop()) if child not in known]
+        known.update(children)
+        found += children
+        waiting += children
+    return found
+
+
+def _children(host: Host, pid: int) -> list[int]:
+    """Source: proc_tid_children(5). A thread may end between the listing and the read."""
+    children: list[int] = []
+    for task in _tasks(host, pid):
+        try:
+            children += [int(word) for word in read_file(f"{host.proc}/{pid}/task/{task}/children").split()]
+        except FileNotFoundError:
+            if os.path.exists(f"{host.proc}/self/task/{os.getpid()}/children"):
+                continue  # the thread has ended
+            raise SystemRefusedError(
+                f"{host.proc} doesn't show the children of a process", "use a kernel with CONFIG_PROC_CHILDREN"
+            ) from None
+        except OSError:
+            continue
+    return children
+
+
+def _tasks(host: Host, pid: int) -> list[str]:
+    try:
+        return os.listdir(f"{host.proc}/{pid}/task")
+    except OSError:
+        return []  # it has ended
+
+
+def _move(folder: str, pid: int, processes: Processes) -> None:
+    try:
+        cgroups.move(pid, folder)
+    except OSError as error:
+        if error.errno == errno.ESRCH or processes.has_ended(pid):
+            return
+        raise SystemRefusedError(
+            f"the kernel refused to move pid {pid} into {folder}: {error.strerror}",
+            "see that the cgroup tree is mounted writable and no process limit stands in the way",
+        ) from error

@@ -1,0 +1,122 @@
+"""Where an owner's confinement is, or is to be made: version 2 wherever it works, else version 1."""
+
+from __future__ import annotations
+
+import os
+
+from flink_gpu_discovery.errors import DiscoveryError, SystemRefusedError
+from flink_gpu_discovery.host import read_file
+from flink_gpu_discovery.isolation import hierarchies
+from flink_gpu_discovery.isolation.confinement import Confinement, is_name, name_of
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from flink_gpu_discovery.host import Host
+    from flink_gpu_discovery.isolation.hierarchies import Hierarchy
+    from flink_gpu_discovery.isolation.rules import Rules
+    from flink_gpu_discovery.models import Owner, Record
+    from flink_gpu_discovery.processes import Processes
+
+_THREADED = ("threaded", "domain threaded", "domain invalid")
+_NONE_MEND = "mount cgroup2 (and give it CAP_SYS_ADMIN, or CAP_BPF and CAP_NET_ADMIN) or the v1 devices controller"
+
+
+def at(host: Host, processes: Processes, folder: str) -> Confinement:
+    """The confinement that the ledger says is at ``folder``; ``SystemRefusedError`` if no hierarchy is there now."""
+    for hierarchy in _usable(host):
+        if folder.startswith(f"{hierarchy.mount_point}/"):
+            return Confinement(host, processes, hierarchy, folder)
+    raise SystemRefusedError(f"no cgroup hierarchy is mounted above {folder}", "mount it where it was")
+
+
+def choose(host: Host, processes: Processes, owner: Owner, rules: Rules) -> Confinement:
+    """The confinement that a live owner is already in, or else one to be made below the cgroup that it is in.
+
+    Nothing is changed. ``SystemRefusedError`` if neither version can be used.
+    """
+    name, refusals = name_of(owner), []
+    present = [(hierarchy, hierarchies.folder_of(host, hierarchy, owner.pid)) for hierarchy in _usable(host)]
+    for hierarchy, folder in present:
+        if os.path.basename(folder) == name:
+            return Confinement(host, processes, hierarchy, folder)
+    for _, folder in present:
+        strangers = [part for part in folder.split("/") if is_name(part)]
+        if strangers:
+            raise SystemRefusedError(
+                f"{owner} is in the confinement {strangers[0]} of an owner that has ended or given back its GPUs",
+                "start it outside of it",
+            )
+    for hierarchy, folder in present:
+        try:
+            _check(hierarchy, folder, rules)
+            return Confinement(host, processes, hierarchy, f"{folder}/{name}")
+        except DiscoveryError as error:
+            if isinstance(error, _ThreadedError):
+                raise
+            refusals.append(error)
+    if not refusals:
+        raise SystemRefusedError("neither cgroup2 nor the v1 devices controller is mounted", _NONE_MEND)
+    whats = "; ".join([error.what for error in refusals])
+    raise type(refusals[-1])(f"no device cgroup can be used: {whats}", refusals[0].mend)
+
+
+class _ThreadedError(SystemRefusedError):
+    """A cgroup below which no process can be confined."""
+
+
+def guest_of(host: Host, pid: int, records: Iterable[Record]) -> Owner | None:
+    """The owner in whose recorded confinement the process ``pid`` is; None if it is in none."""
+    of_folder = {record.cgroup: record.owner for record in records if record.cgroup}
+    if not of_folder:
+        return None
+    for hierarchy in _usable(host):
+        folder = hierarchies.folder_of(host, hierarchy, pid)
+        while folder != hierarchy.mount_point and folder not in of_folder and folder.startswith("/"):
+            folder = os.path.dirname(folder) if folder != "/" else ""
+        if folder in of_folder:
+            return of_folder[folder]
+    return None
+
+
+def left_behind(host: Host, known: Iterable[str]) -> list[Confinement]:
+    """The cgroups under names of ours, but those that are ``known``."""
+    from flink_gpu_discovery.processes import Processes
+
+    expected = set(known)
+    found = []
+    for hierarchy in _usable(host):
+        for folder in hierarchies.tree(hierarchy.mount_point):
+            if is_name(os.path.basename(folder)) and folder not in expected:
+                found.append(Confinement(host, Processes(host), hierarchy, folder))
+    return found
+
+
+def _usable(host: Host) -> list[Hierarchy]:
+    """Version 2 first: on a hybrid host it enforces beside version 1."""
+    mounted = hierarchies.mounted(host)
+    return [one for one in mounted if one.is_v2] + [one for one in mounted if "devices" in one.controllers]
+
+
+def _check(hierarchy: Hierarchy, folder: str, rules: Rules) -> None:
+    """Whether a confinement can be made below ``folder``, as far as that shows without making one."""
+    if not os.access(folder, os.W_OK):
+        raise SystemRefusedError(f"{folder} is not writable", "remount the cgroup tree read-write")
+    if hierarchy.is_v2:
+        from flink_gpu_discovery.isolation import v2
+
+        _check_type(folder)
+        os.close(v2.load(rules))
+
+
+def _check_type(folder: str) -> None:
+    try:
+        kind = read_file(f"{folder}/cgroup.type").decode("ascii").strip()
+    except FileNotFoundError:
+        return  # the root has no type
+    if kind in _THREADED:
+        raise _ThreadedError(
+            f"{folder} is a {kind} cgroup, below which no process can be confined",
+            "start the task executor in a cgroup of its own (a systemd unit without threaded cgroups)",
+        )

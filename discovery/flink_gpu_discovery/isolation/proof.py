@@ -1,0 +1,168 @@
+"""Proof from inside: a child enters the owner's cgroup, takes its uid, and tries.
+
+access(2) consults the device cgroup as open(2) does, without waking a GPU; ``inode_permission`` in ``fs/namei.c`` asks
+the file's mode first and the device cgroup second. So the device rules are tried as root, whom modes don't stop, and
+once more under the owner's uid; ways out of the cgroup are tried under the owner's uid alone.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import errno
+import os
+
+from flink_gpu_discovery import bounded, cgroups, fields
+from flink_gpu_discovery.errors import SystemRefusedError
+from flink_gpu_discovery.host import read_file
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Final
+
+    from flink_gpu_discovery.host import Host
+    from flink_gpu_discovery.isolation.rules import DeviceNode, Rules
+
+_DOORS = ("cgroup.procs", "cgroup.threads", "tasks")  # files that a process can be moved through
+# Capabilities with which a process undoes a confinement, by their numbers in include/uapi/linux/capability.h.
+_OPENERS = {
+    0: "CAP_CHOWN",
+    1: "CAP_DAC_OVERRIDE",
+    3: "CAP_FOWNER",
+    6: "CAP_SETGID",
+    7: "CAP_SETUID",
+    12: "CAP_NET_ADMIN",
+    16: "CAP_SYS_MODULE",
+    17: "CAP_SYS_RAWIO",
+    19: "CAP_SYS_PTRACE",
+    21: "CAP_SYS_ADMIN",
+    39: "CAP_BPF",
+}
+
+
+class Credentials:
+    """What the kernel judges the owner by: uid, gid, supplementary groups, permitted capabilities as a bit set."""
+
+    __slots__ = ("capabilities", "gid", "groups", "uid")
+
+    def __init__(self, *, uid: int, gid: int, groups: tuple[int, ...], capabilities: int) -> None:
+        self.uid: Final = uid
+        self.gid: Final = gid
+        self.groups: Final = groups
+        self.capabilities: Final = capabilities
+
+    @classmethod
+    def of(cls, host: Host, pid: int) -> Credentials:
+        """Those of a live process; ``SystemRefusedError`` if they can't be read. Source: proc_pid_status(5)."""
+        try:
+            lines = read_file(f"{host.proc}/{pid}/status").splitlines()
+            values = {name: value.split() for name, _, value in [line.partition(b":") for line in lines]}
+            return cls(
+                uid=int(values[b"Uid"][0]),
+                gid=int(values[b"Gid"][0]),
+                groups=tuple([int(group) for group in values[b"Groups"]]),
+                capabilities=int(values[b"CapPrm"][0], 16) | int(values[b"CapInh"][0], 16),
+            )
+        except (OSError, KeyError, ValueError, IndexError) as error:
+            raise SystemRefusedError(f"who pid {pid} is can't be told: {error!r}", "see that it is alive") from error
+
+
+def check_powerless(owner: Credentials) -> None:
+    """``SystemRefusedError`` if the owner, not being root, has a capability that opens any confinement."""
+    held = [name for bit, name in _OPENERS.items() if owner.capabilities >> bit & 1]
+    if owner.uid != 0 and held:
+        raise SystemRefusedError(
+            f"uid {owner.uid} could undo its confinement with {', '.join(held)}",
+            "start the task executor without capabilities (AmbientCapabilities=, --cap-drop)",
+        )
+
+
+class Finding:
+    """What the child saw: faults of the confinement, and notes that are no reason to refuse it."""
+
+    __slots__ = ("faults", "notes")
+
+    def __init__(self, faults: tuple[str, ...], notes: tuple[str, ...]) -> None:
+        self.faults: Final = faults
+        self.notes: Final = notes
+
+
+def examine(folder: str, rules: Rules, owner: Credentials, tree: list[str], seconds: float) -> Finding:
+    """Try the rules in the cgroup ``folder``, and under the owner's uid the doors of all cgroups in ``tree`` (folders).
+
+    ``SystemRefusedError`` if the try itself fails, ``TryAgainError`` if it takes longer than ``seconds``. Root's own
+    ways out are not tried: it has them.
+    """
+    answered = bounded.ask("the proof of confinement", lambda: _try(folder, rules, owner, tree), seconds)
+    lines = [fields.split(line) for line in answered.output.splitlines()]
+    if not lines or lines[-1] != ("end",):
+        raise SystemRefusedError(
+            f"the confinement can't be proven in {folder}: status {answered.status}: {answered.errors.strip()[-200:]}",
+            "give it CAP_SETUID and CAP_SETGID, and room for one more process in the cgroup",
+        )
+    return Finding(*[tuple([line[1] for line in lines if line[0] == kind]) for kind in ("fault", "note")])
+
+
+def _try(folder: str, rules: Rules, owner: Credentials, tree: list[str]) -> None:
+    cgroups.move(0, folder)
+    access = _access()
+    for node in rules.allowed_nodes:
+        if access(node.path) == errno.EPERM:
+            _say("fault", f"{node.path} is allotted but denied")
+    for node in rules.denied_nodes:
+        _expect_denied(node, access(node.path), (errno.EPERM,))
+    if owner.uid == 0:
+        _say("end")
+        return
+    os.setgroups(owner.groups)
+    os.setresgid(owner.gid, owner.gid, owner.gid)
+    os.setresuid(owner.uid, owner.uid, owner.uid)
+    for node in rules.allowed_nodes:
+        if access(node.path) == errno.EACCES and not os.access(node.path, os.R_OK):  # MIG's nodes are only read
+            _say("note", f"uid {owner.uid} may not open {node.path}, by its mode")
+    for node in rules.denied_nodes:
+        _expect_denied(node, access(node.path), (errno.EPERM, errno.EACCES))
+    _try_doors(folder, owner.uid, tree)
+    _say("end")
+
+
+def _expect_denied(node: DeviceNode, answer: int, wanted: tuple[int, ...]) -> None:
+    if answer == errno.ENOENT:  # it has gone meanwhile
+        return
+    if answer not in wanted:
+        said = os.strerror(answer) if answer else "open"
+        _say("fault", f"{node.path} ({node.major}:{node.minor}) should be denied and is not ({said})")
+
+
+def _try_doors(folder: str, uid: int, tree: list[str]) -> None:
+    """No cgroup may take the owner in. One that it may make cgroups in would."""
+    for door in [f"{cgroup}/{name}" for cgroup in tree for name in _DOORS]:
+        if os.access(door, os.W_OK):
+            _say("fault", f"uid {uid} may write {door}, and leave its confinement by it")
+            return
+    for cgroup in tree:
+        if os.access(cgroup, os.W_OK):
+            _say("fault", f"uid {uid} may make cgroups in {cgroup}")
+            return
+    try:
+        os.close(os.open(f"{os.path.dirname(folder)}/cgroup.procs", os.O_WRONLY | os.O_CLOEXEC))
+        _say("fault", f"uid {uid} may move itself to {os.path.dirname(folder)}")
+    except OSError as error:
+        if error.errno != errno.EACCES:
+            _say(
+                "fault", f"moving to {os.path.dirname(folder)} fails with {error.strerror}, not for want of permission"
+            )
+
+
+def _access() -> Callable[[str], int]:
+    """access(path, R_OK | W_OK) with its errno, which ``os.access`` keeps to itself; 0 if it may be opened."""
+    function = ctypes.CDLL(None, use_errno=True).access
+
+    def ask(path: str) -> int:
+        return ctypes.get_errno() if function(os.fsencode(path), os.R_OK | os.W_OK) else 0
+
+    return ask
+
+
+def _say(*values: str) -> None:
+    os.write(1, fields.join(values).encode("ascii") + b"\n")

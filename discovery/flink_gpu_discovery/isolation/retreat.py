@@ -1,0 +1,85 @@
+"""Leave the caller's cgroups: in them it could freeze or kill this program, and hide GPUs from it."""
+
+from __future__ import annotations
+
+import os
+
+from flink_gpu_discovery import cgroups
+from flink_gpu_discovery.errors import SystemRefusedError
+from flink_gpu_discovery.isolation import hierarchies
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from flink_gpu_discovery.host import Host
+    from flink_gpu_discovery.isolation.hierarchies import Hierarchy
+
+# Where the top of a version 2 tree takes no process, since it hands controllers down (a container's top).
+_SHELTER = "flink-gpu-discovery"
+_OPEN_FILES = 7  # RLIMIT_NOFILE: infinity is more than the kernel allows
+_USUAL_LIMITS = {_OPEN_FILES: 1024}
+
+
+def leave_cgroups(host: Host) -> None:
+    """Move this process to the top of every mounted hierarchy; ``SystemRefusedError`` if it can't."""
+    present = hierarchies.membership(host, "self")
+    for hierarchy in hierarchies.mounted(host):
+        if present.get(hierarchy.controllers, "/") == hierarchy.root:
+            continue
+        try:
+            _enter(hierarchy)
+        except OSError as error:
+            raise SystemRefusedError(
+                f"cannot leave the caller's cgroup for {hierarchy.mount_point}: {error.strerror}",
+                "see that the cgroup trees are mounted writable",
+            ) from error
+
+
+def _enter(hierarchy: Hierarchy) -> None:
+    try:
+        cgroups.move(0, hierarchy.mount_point)
+    except OSError:
+        if not hierarchy.is_v2:
+            raise
+        shelter = f"{hierarchy.mount_point}/{_SHELTER}"
+        try:
+            os.mkdir(shelter, 0o755)
+        except FileExistsError:
+            pass
+        cgroups.move(0, shelter)
+
+
+def reset_process() -> None:
+    """Undo what this process inherited and what could starve it, as far as the kernel lets it.
+
+    Limits, nice value, scheduling, processors, out-of-memory score, working folder, and descriptors above 2.
+    """
+    os.chdir("/")
+    os.closerange(3, 1024)
+    for act in (_raise_limits, _be_scheduled_as_usual, _score_as_usual):
+        try:
+            act()
+        except OSError:
+            continue  # without the capability for it, this one works under the caller's limits
+
+
+def _raise_limits() -> None:
+    import resource
+
+    names = [name for name in dir(resource) if name.startswith("RLIMIT_") and name != "RLIMIT_CORE"]
+    for number in {int(getattr(resource, name)) for name in names}:
+        _, hard = resource.getrlimit(number)
+        try:
+            resource.setrlimit(number, (_USUAL_LIMITS.get(number, resource.RLIM_INFINITY),) * 2)
+        except (OSError, ValueError):
+            resource.setrlimit(number, (hard, hard))  # lowered by the caller for good
+
+
+def _be_scheduled_as_usual() -> None:
+    os.sched_setscheduler(0, os.SCHED_OTHER, os.sched_param(0))
+    os.sched_setaffinity(0, range(os.cpu_count() or 1))
+    os.setpriority(os.PRIO_PROCESS, 0, 0)
+
+
+def _score_as_usual() -> None:
+    with open("/proc/self/oom_score_adj", "w", encoding="ascii") as file:
+        file.write("0")

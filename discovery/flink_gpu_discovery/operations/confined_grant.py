@@ -1,0 +1,117 @@
+"""A grant whose owner is confined to its GPUs: recorded as pending, confined, proven, and only then held."""
+
+from __future__ import annotations
+
+import os
+
+from flink_gpu_discovery import interrupts
+from flink_gpu_discovery.errors import DiscoveryError, SystemRefusedError, UsageError
+from flink_gpu_discovery.isolation import places
+from flink_gpu_discovery.operations.confinements import Confinements
+from flink_gpu_discovery.operations.grant import Grant
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Final
+
+    from flink_gpu_discovery.allocation import Decision
+    from flink_gpu_discovery.isolation.confinement import Confinement
+    from flink_gpu_discovery.ledger.lock import Lock
+    from flink_gpu_discovery.models import Owner, Record
+    from flink_gpu_discovery.operations.context import Context
+    from flink_gpu_discovery.operations.sight import Sight
+
+
+class ConfinedGrant(Grant):
+    """GPUs for one owner, which can open these and no other once they are delivered."""
+
+    __slots__ = ("_confinement", "_confinements", "_notes")
+
+    def __init__(self, context: Context, owner: Owner, sight: Sight) -> None:
+        super().__init__(context, owner, sight)
+        self._confinements: Final = Confinements(context, sight.inventory.gpus)
+        self._confinement: Confinement | None = None
+        self._notes: tuple[str, ...] = ()
+
+    def _records(self, lock: Lock) -> tuple[Record, ...]:
+        records = self._confinements.recover(self._ledger, lock, super()._records(lock))
+        host = places.guest_of(self._context.host, self._owner.pid, records)
+        if host is not None and host.identity != self._owner.identity:
+            self._owner = self._hosted_by(host)
+        return records
+
+    def _hosted_by(self, host: Owner) -> Owner:
+        """A caller inside another live owner's confinement counts as that owner."""
+        if host.uid != self._owner.uid or self._context.processes.is_dead(host):
+            raise UsageError(
+                f"{self._owner} (uid {self._owner.uid}) is in the confinement of {host} (uid {host.uid}), which has"
+                " ended or belongs to somebody else",
+                "start it outside of it",
+            )
+        return host
+
+    def _establish(self, lock: Lock, before: tuple[Record, ...], decision: Decision) -> None:
+        self._check_caller()
+        after = decision.records
+        rules = self._confinements.rules(after, self._owner.identity)
+        confinement = self._confinements.of(before, self._owner, rules)
+        if decision.granted:
+            state = "pending" if confinement.exists() else "joining"
+            self._write(lock, self._with_cgroup(decision, confinement, state))
+        self._confinement = confinement
+        for owner in _losers(decision):
+            self._confinements.settle(owner, before, after)
+        confinement.make()
+        confinement.enforce(rules)
+        spared = frozenset([os.getpid(), *self._context.caller.chain])
+        confinement.admit(self._owner, spared, self._context.deadline)
+        self._notes = confinement.prove(self._owner, rules, self._context.deadline.remaining())
+        if decision.granted:
+            self._write(lock, self._with_cgroup(decision, confinement, "held"))
+        self._check_caller()
+
+    def _check_caller(self) -> None:
+        """The chain stands and the owner lives; a PID alone could be somebody else's by now."""
+        super()._check_caller()
+        if not self._context.processes.is_alive(self._owner):
+            raise UsageError(f"{self._owner} has ended meanwhile", "nothing was recorded")
+
+    def _with_cgroup(self, decision: Decision, confinement: Confinement, state: str) -> tuple[Record, ...]:
+        """The records afterwards. An owner has one cgroup, also if its earlier one has vanished."""
+        granted = {record.uuid for record in decision.granted}
+        return tuple(
+            [
+                record.confined(confinement.folder, state if record.uuid in granted else record.state)
+                if record.owner.identity == self._owner.identity
+                else record
+                for record in decision.records
+            ]
+        )
+
+    def _finish(self, before: tuple[Record, ...], decision: Decision) -> tuple[str, ...]:
+        self._confinements.tidy(before, decision.records)
+        return self._notes
+
+    def _put_back(self, lock: Lock, before: tuple[Record, ...], decision: Decision, cause: BaseException) -> None:
+        """First nobody may open anything by this call any more; then the ledger says so."""
+        interrupts.ignore_signals()
+        try:
+            self._release(before, decision)
+        except DiscoveryError as error:
+            if isinstance(cause, DiscoveryError):
+                what = f"{cause.what}; undoing it failed: {error.what}"
+                raise SystemRefusedError(what, "'reclaim' tries again") from cause
+            raise
+        super()._put_back(lock, before, decision, cause)
+
+    def _release(self, before: tuple[Record, ...], decision: Decision) -> None:
+        confinement = self._confinement
+        if confinement is not None and decision.granted and not confinement.withdraw() and confinement.exists():
+            confinement.enforce(self._confinements.rules(before, self._owner.identity))
+        for owner in _losers(decision):
+            self._confinements.settle(owner, before, before)
+
+
+def _losers(decision: Decision) -> list[Owner]:
+    """The dead owners whose GPUs were taken over, each once."""
+    return list({record.owner.identity: record.owner for record in decision.taken_over}.values())
