@@ -9,7 +9,7 @@ bin=.venv/bin
 "$bin/mypy" --no-error-summary
 "$bin/lint-imports" --no-cache >/dev/null || "$bin/lint-imports" --no-cache
 # What runs on managed hosts needs no more than Python 3.9.
-"$bin/vermin" --quiet --no-tips --target=3.9- --violations --eval-annotations discovery/flink_gpu_discovery discovery/bin/flink-gpu-discovery
+"$bin/vermin" --quiet --no-tips --target=3.9- --violations --eval-annotations discovery/flink_gpu_discovery discovery/bin/flink-gpu-discovery discovery/bin/flink-gpu-discovery-root
 git ls-files -z -- '*.yml' '*.yaml' | xargs -0 -r "$bin/yamllint" --strict
 git ls-files -z -- '*.sh' .ci/run | xargs -0 -r "$bin/shellcheck"
 echo "lint: clean"

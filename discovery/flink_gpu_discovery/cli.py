@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from flink_gpu_discovery.arguments import Request
 
 _PROGRAM = "flink-gpu-discovery"
-_CHANGING = ("allocate", "deallocateAll", "reclaim", "release")
 _LONGEST_LINE = 1000
 _MOST_NOTES = 3  # with the longest lines still under 4 KiB, since Flink reads the pipe only after the exit
 
@@ -81,7 +80,7 @@ def _dispatch(request: Request, environment: Mapping[str, str], host: Host) -> N
         _print(f"{_PROGRAM} {__version__}\n")
     else:
         context = _context(request, environment, host)
-        if context.options.isolate and os.geteuid() != 0 and request.command in _CHANGING and request.amount != 0:
+        if context.options.isolate and os.geteuid() != 0 and _changes_something(request):
             from flink_gpu_discovery import launcher
 
             launcher.hand_over(request, environment)
@@ -106,6 +105,13 @@ def _context(request: Request, environment: Mapping[str, str], host: Host) -> Co
         deadline=deadline,
         processes=processes,
     )
+
+
+def _changes_something(request: Request) -> bool:
+    """What an unprivileged caller can't do by itself where task executors are confined."""
+    if request.command == "allocate":
+        return request.amount > 0
+    return request.command in ("deallocateAll", "release", "reclaim")
 
 
 def operate(request: Request, context: Context) -> None:

@@ -14,8 +14,8 @@ if TYPE_CHECKING:
 
     from flink_gpu_discovery.isolation.rules import Rules
 
-    Key = tuple[str, str, str]  # type "b" or "c", major, minor, of which the numbers may be "*"
-    Entries = dict[Key, str]  # access, out of "rwm"
+Key = tuple[str, str, str]  # type "b" or "c", major, minor, of which the numbers may be "*"
+Entries = dict[Key, str]  # access, out of "rwm"
 
 _ANY = "*"
 _MOST_MAJORS = 512  # CHRDEV_MAJOR_MAX in include/linux/fs.h

@@ -20,9 +20,9 @@ _LARGEST_LIST = 4 * 1024 * 1024
 def enforce(folder: str, rules: Rules) -> None:
     """Let exactly ``rules`` hold in a cgroup from now on, within what its parent lets pass.
 
-    Under a parent that lets everything pass but exceptions, exceptions are added; the kernel doesn't show them, so only a
-    try from inside proves them. Under one with a list of what is open, what is left of that list is written and read
-    back. Denials come first.
+    Under a parent that lets everything pass but exceptions, exceptions are added. The kernel doesn't show
+    them, so a try from inside must prove them. Under one with a list of what is open, what is left of that list is
+    written and read back. Denials come first.
     """
     parent = os.path.dirname(folder)
     try:

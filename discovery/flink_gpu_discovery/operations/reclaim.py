@@ -12,6 +12,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Final
 
+    from flink_gpu_discovery.ledger.lock import Lock
     from flink_gpu_discovery.models import Gpu, Identity, Record
     from flink_gpu_discovery.operations.confinements import Confinements
     from flink_gpu_discovery.operations.context import Context
@@ -50,49 +51,61 @@ def reclaim(context: Context) -> Reclaimed:
     alive or something uses them. ``UsageError`` if what is named isn't recorded or may not be freed.
     """
     ledger = Ledger(context.options.ledger, context.host, roots=context.options.isolate)
-    if not ledger.exists():
-        _named(context, (), _Gpus({}))
-        return Reclaimed((), {}, ())
     if context.options.isolate:
         from flink_gpu_discovery.isolation.retreat import leave_cgroups
 
         leave_cgroups(context.host)
+    if not ledger.exists():
+        _named(context, (), _Gpus({}))
+        _confinements(context, _Gpus({})).sweep(())
+        return Reclaimed((), {}, ())
     dead = dead_owners(context)
     gpus = _look(context)
+    confinements = _confinements(context, gpus)
     with ledger.lock(context.deadline) as lock:
-        before = ledger.read()
-        confinements = _confinements(context, gpus)
-        if confinements is not None:
-            before = confinements.recover(ledger, lock, before)
-        named = _named(context, before, gpus)
-        against = {record.uuid: _against(context, record, dead, gpus) for record in named}
-        freed = tuple([record for record in named if not against[record.uuid]])
-        kept = [record for record in named if against[record.uuid]]
-        if kept and context.options.picks_some:
-            reasons = [f"GPU {record.index} is kept: {against[record.uuid]}" for record in kept[:4]]
-            raise UsageError("; ".join(reasons), "--force frees it all the same")
-        if freed:
-            context.deadline.check("before giving back the GPUs")
-        uuids = {record.uuid for record in freed}
-        after = tuple([record for record in before if record.uuid not in uuids])
-        troubles: tuple[str, ...] = ()
-        if confinements is not None:
-            troubles = confinements.renew(before, after)
+        before = confinements.recover(ledger, lock, ledger.read())
+        freed, kept = _judge(context, before, dead, gpus)
+        after = tuple([record for record in before if record not in freed])
+        context.deadline.check("before giving back the GPUs")
+        troubles = confinements.renew(before, after)
         if freed:
             ledger.replace(lock, after)
         ledger.remove_leftover()
-        if confinements is not None:
-            confinements.sweep(after)
-    notes = [*troubles]
-    notes += [f"GPU {record.index} is kept: {against[record.uuid]}" for record in kept if record.owner.identity in dead]
+        confinements.sweep(after)
     liveness = {record.owner.identity: context.processes.liveness(record.owner) for record in freed}
-    return Reclaimed(freed, liveness, tuple(notes))
+    return Reclaimed(freed, liveness, (*troubles, *kept))
 
 
-def _confinements(context: Context, gpus: _Gpus) -> Confinements | None:
-    """Those of the host, where its owners are confined."""
+def _judge(
+    context: Context, records: tuple[Record, ...], dead: frozenset[Identity], gpus: _Gpus
+) -> tuple[tuple[Record, ...], list[str]]:
+    """The records to free, and notes on those of dead owners that are kept."""
+    named = _named(context, records, gpus)
+    against = {record.uuid: _against(context, record, dead, gpus) for record in named}
+    kept = [record for record in named if against[record.uuid]]
+    if kept and context.options.picks_some:
+        reasons = [f"GPU {record.index} is kept: {against[record.uuid]}" for record in kept[:4]]
+        raise UsageError("; ".join(reasons), "--force frees it all the same")
+    notes = [f"GPU {record.index} is kept: {against[record.uuid]}" for record in kept if record.owner.identity in dead]
+    return tuple([record for record in named if not against[record.uuid]]), notes
+
+
+class _Unconfined:
+    """In place of ``Confinements`` where owners are not confined."""
+
+    def recover(self, ledger: Ledger, lock: Lock, records: tuple[Record, ...]) -> tuple[Record, ...]:
+        return records
+
+    def renew(self, before: tuple[Record, ...], after: tuple[Record, ...]) -> tuple[str, ...]:
+        return ()
+
+    def sweep(self, records: tuple[Record, ...]) -> None:
+        pass
+
+
+def _confinements(context: Context, gpus: _Gpus) -> Confinements | _Unconfined:
     if not context.options.isolate:
-        return None
+        return _Unconfined()
     from flink_gpu_discovery.operations.confinements import Confinements
 
     return Confinements(context, tuple(gpus.by_uuid.values()) if gpus.asked else None)
