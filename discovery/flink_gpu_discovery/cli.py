@@ -24,7 +24,9 @@ if TYPE_CHECKING:
     from flink_gpu_discovery.arguments import Request
 
 _PROGRAM = "flink-gpu-discovery"
+SAFE_UMASK = 0o022  # whatever the caller's: Python makes folders for the bytecode of what it imports
 _LONGEST_LINE = 1000
+_PATIENCE_SECONDS = 0.2  # Flink reads its pipes only after the exit, so a full one stays full
 _MOST_NOTES = 3  # with the longest lines still under 4 KiB, since Flink reads the pipe only after the exit
 
 
@@ -40,7 +42,7 @@ def main(words: list[str], environment: Mapping[str, str], host: Host) -> int:
 
 def guarded(words: list[str], work: Callable[[], None]) -> int:
     """Do ``work``, tell what goes wrong in one line, and return the exit code."""
-    os.umask(0)  # every file that is made here is made with its mode spelt out
+    os.umask(SAFE_UMASK)
     try:
         interrupts.raise_on_signals()
         return _carry_out(words, work)
@@ -198,13 +200,18 @@ def _print(text: str) -> None:
 
 def _deliver(line: str, deadline: Deadline) -> None:
     """Print what fits any pipe at once, unless the pipe is full and nobody reads it."""
+    if not _takes_more(1, deadline.remaining()):
+        raise TryAgainError("nobody reads standard output, and its pipe is full", "read it and call again")
+    _print(line)
+
+
+def _takes_more(descriptor: int, seconds: float = _PATIENCE_SECONDS) -> bool:
+    """Whether a write would not block, now or in a moment."""
     import select
 
     poll = select.poll()
-    poll.register(1, select.POLLOUT)
-    if not poll.poll(deadline.remaining() * 1000):
-        raise TryAgainError("nobody reads standard output, and its pipe is full", "read it and call again")
-    _print(line)
+    poll.register(descriptor, select.POLLOUT)
+    return bool(poll.poll(min(seconds, _PATIENCE_SECONDS) * 1000))
 
 
 def _complain(lines: Sequence[str]) -> None:
@@ -221,7 +228,8 @@ def _write_line(what: str, mend: str) -> None:
     if len(start) > room:
         start = start[: room - 3] + "..."
     try:
-        os.write(2, f"{_PROGRAM}: {start}{end}\n".encode("ascii"))
+        if _takes_more(2):
+            os.write(2, f"{_PROGRAM}: {start}{end}\n".encode("ascii"))
     except OSError:
         pass
 

@@ -37,10 +37,23 @@ def ignore_relayed_signals() -> None:
         _signal.signal(number, _raise)  # even if the caller ignored them
 
 
+def limit(seconds: float) -> None:
+    """Raise ``TryAgainError`` after so long, also out of a system call that blocks (a write to a pipe, say)."""
+    _signal.signal(_signal.SIGALRM, _raise)
+    _signal.setitimer(_signal.ITIMER_REAL, seconds)
+
+
+def lift_limit() -> None:
+    """What follows must not be interrupted."""
+    _signal.setitimer(_signal.ITIMER_REAL, 0)
+
+
 def _disregard(number: int, frame: object) -> None:
     """Instead of SIG_IGN, with which Python complains of a signal that was already on its way."""
 
 
 def _raise(number: int, frame: object) -> None:
     ignore_signals()  # one is enough: a second would interrupt what the first one undoes
+    if number == _signal.SIGALRM:
+        raise TryAgainError("the deadline has passed while something blocked", "see what, then call again")
     raise TryAgainError(f"ended by signal {number} before the answer", "call again")

@@ -19,18 +19,18 @@ if TYPE_CHECKING:
     from flink_gpu_discovery.models import Owner
     from flink_gpu_discovery.processes import Processes
 
-_PREFIX = "flink-gpu-"
+PREFIX = "flink-gpu-"
 
 
 def name_of(owner: Owner) -> str:
     """The name of an owner's cgroup."""
-    return f"{_PREFIX}{owner.pid}-{owner.start_time}"
+    return f"{PREFIX}{owner.pid}-{owner.start_time}"
 
 
 def is_name(name: str) -> bool:
     """Whether a cgroup's name is one that ``name_of`` gives."""
-    pid, _, start_time = name.removeprefix(_PREFIX).partition("-")
-    return name.startswith(_PREFIX) and pid.isdigit() and start_time.isdigit()
+    pid, _, start_time = name.removeprefix(PREFIX).partition("-")
+    return name.startswith(PREFIX) and pid.isdigit() and start_time.isdigit()
 
 
 class Confinement:

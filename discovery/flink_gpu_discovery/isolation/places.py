@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import os
 
-from flink_gpu_discovery.errors import DiscoveryError, SystemRefusedError
+from flink_gpu_discovery.errors import DiscoveryError, SystemRefusedError, UsageError
 from flink_gpu_discovery.host import read_file
 from flink_gpu_discovery.isolation import hierarchies
-from flink_gpu_discovery.isolation.confinement import Confinement, is_name, name_of
+from flink_gpu_discovery.isolation.confinement import PREFIX, Confinement, is_name, name_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from flink_gpu_discovery.host import Host
     from flink_gpu_discovery.isolation.hierarchies import Hierarchy
     from flink_gpu_discovery.isolation.rules import Rules
-    from flink_gpu_discovery.models import Owner, Record
+    from flink_gpu_discovery.models import Owner
     from flink_gpu_discovery.processes import Processes
 
 _THREADED = ("threaded", "domain threaded", "domain invalid")
@@ -41,13 +41,6 @@ def choose(host: Host, processes: Processes, owner: Owner, rules: Rules) -> Conf
     for hierarchy, folder in present:
         if os.path.basename(folder) == name:
             return Confinement(host, processes, hierarchy, folder)
-    for _, folder in present:
-        strangers = [part for part in folder.split("/") if is_name(part)]
-        if strangers:
-            raise SystemRefusedError(
-                f"{owner} is in the confinement {strangers[0]} of an owner that has ended or given back its GPUs",
-                "start it outside of it",
-            )
     for hierarchy, folder in present:
         try:
             _check(hierarchy, folder, rules)
@@ -66,18 +59,32 @@ class _ThreadedError(SystemRefusedError):
     """A cgroup below which no process can be confined."""
 
 
-def guest_of(host: Host, pid: int, records: Iterable[Record]) -> Owner | None:
-    """The owner in whose recorded confinement the process ``pid`` is; None if it is in none."""
-    of_folder = {record.cgroup: record.owner for record in records if record.cgroup}
-    if not of_folder:
-        return None
+def acting_owner(host: Host, processes: Processes, caller: Owner) -> Owner:
+    """The owner in whose confinement the caller is, else the caller itself.
+
+    ``UsageError`` if that owner has ended or belongs to somebody else. Its cgroup tells who it is: only root can
+    make cgroups where a confinement was proven.
+    """
     for hierarchy in _usable(host):
-        folder = hierarchies.folder_of(host, hierarchy, pid)
-        while folder != hierarchy.mount_point and folder not in of_folder and folder.startswith("/"):
-            folder = os.path.dirname(folder) if folder != "/" else ""
-        if folder in of_folder:
-            return of_folder[folder]
-    return None
+        folder = hierarchies.folder_of(host, hierarchy, caller.pid)
+        names = [name for name in folder.split("/") if is_name(name)]
+        if names and names[0] != name_of(caller):
+            return _named(processes, names[0], caller)
+    return caller
+
+
+def _named(processes: Processes, name: str, caller: Owner) -> Owner:
+    pid, start_time = name.removeprefix(PREFIX).split("-")
+    mend = "start it outside of that confinement"
+    try:
+        owner = processes.owner(int(pid))
+    except UsageError as error:
+        raise UsageError(f"{caller} is in the confinement {name}, whose owner has ended", mend) from error
+    if abs(owner.start_time - int(start_time)) > 1:
+        raise UsageError(f"{caller} is in the confinement {name}, whose owner has ended", mend)
+    if owner.uid != caller.uid:
+        raise UsageError(f"{caller} of uid {caller.uid} is in the confinement of {owner} of uid {owner.uid}", mend)
+    return owner
 
 
 def left_behind(host: Host, known: Iterable[str]) -> list[Confinement]:

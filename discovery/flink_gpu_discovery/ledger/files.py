@@ -1,7 +1,7 @@
 """Opening and replacing the ledger's files, and what each refusal of the system means.
 
-The modes here are meant as they stand: ``cli`` clears the umask, so that no file is there with others for even a
-moment. No file is opened through a symbolic link, nothing is read that others could have planted, and a replacement
+The modes here are meant as they stand: a file is made without a umask, so that it is not there with others for even
+a moment. No file is opened through a symbolic link, nothing is read that others could have planted, and a replacement
 is complete or not there at all: temporary file, fsync, rename, then fsync of the folder.
 """
 
@@ -187,7 +187,7 @@ def _created_lock(path: str, modes: Modes) -> int:
     """It appears under its name with owner and group set, so that no crash leaves one that only root can open."""
     folder = os.path.dirname(path)
     try:
-        descriptor = os.open(folder, os.O_TMPFILE | os.O_RDWR | os.O_CLOEXEC, modes.lock)
+        descriptor = _made(folder, os.O_TMPFILE | os.O_RDWR | os.O_CLOEXEC, modes.lock)
     except OSError as error:
         if error.errno not in (errno.EOPNOTSUPP, errno.EISDIR):
             raise
@@ -203,13 +203,22 @@ def _created_lock(path: str, modes: Modes) -> int:
 
 
 def _created_lock_by_name(path: str, modes: Modes) -> int:
-    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | _FLAGS, modes.lock)
+    descriptor = _made(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | _FLAGS, modes.lock)
     try:
         _share(descriptor, os.stat(os.path.dirname(path)))
     except BaseException:
         close(descriptor)
         raise
     return descriptor
+
+
+def _made(path: str, flags: int, mode: int) -> int:
+    """A descriptor of a new file with exactly this mode."""
+    umask = os.umask(0)
+    try:
+        return os.open(path, flags, mode)
+    finally:
+        os.umask(umask)
 
 
 def check_roots(path: str) -> None:
@@ -277,7 +286,11 @@ def _make_folder(folder: str, modes: Modes) -> None:
     if modes is ROOTS and not os.path.isdir(above) and os.path.isdir(os.path.dirname(above)):
         _make_folder(above, modes)
     try:
-        os.mkdir(folder, modes.folder)
+        umask = os.umask(0)
+        try:
+            os.mkdir(folder, modes.folder)
+        finally:
+            os.umask(umask)
     except FileExistsError:
         pass
     except PermissionError as error:
@@ -302,7 +315,7 @@ def _share(descriptor: int, model: os.stat_result) -> None:
 
 def _write_new(path: str, content: bytes, replaced: str, modes: Modes) -> None:
     _remove(path)
-    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | _FLAGS, modes.file)
+    descriptor = _made(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | _FLAGS, modes.file)
     try:
         _share(descriptor, os.lstat(replaced) if os.path.lexists(replaced) else os.stat(os.path.dirname(replaced)))
         written = 0

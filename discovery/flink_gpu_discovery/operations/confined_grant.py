@@ -28,35 +28,22 @@ class ConfinedGrant(Grant):
     __slots__ = ("_confinement", "_confinements", "_notes")
 
     def __init__(self, context: Context, owner: Owner, sight: Sight) -> None:
-        super().__init__(context, owner, sight)
+        super().__init__(context, places.acting_owner(context.host, context.processes, owner), sight)
         self._confinements: Final = Confinements(context, sight.inventory.gpus)
         self._confinement: Confinement | None = None
         self._notes: tuple[str, ...] = ()
 
     def _records(self, lock: Lock) -> tuple[Record, ...]:
-        records = self._confinements.recover(self._ledger, lock, super()._records(lock))
-        host = places.guest_of(self._context.host, self._owner.pid, records)
-        if host is not None and host.identity != self._owner.identity:
-            self._owner = self._hosted_by(host)
-        return records
-
-    def _hosted_by(self, host: Owner) -> Owner:
-        """A caller inside another live owner's confinement counts as that owner."""
-        if host.uid != self._owner.uid or self._context.processes.is_dead(host):
-            raise UsageError(
-                f"{self._owner} (uid {self._owner.uid}) is in the confinement of {host} (uid {host.uid}), which has"
-                " ended or belongs to somebody else",
-                "start it outside of it",
-            )
-        return host
+        return self._confinements.recover(self._ledger, lock, super()._records(lock))
 
     def _establish(self, lock: Lock, before: tuple[Record, ...], decision: Decision) -> None:
         self._check_caller()
         after = decision.records
         rules = self._confinements.rules(after, self._owner.identity)
         confinement = self._confinements.of(before, self._owner, rules)
-        if decision.granted:
-            state = "pending" if confinement.exists() else "joining"
+        state = "pending" if confinement.exists() else "joining"
+        changed = bool(decision.granted) or self._has_moved(before, confinement)
+        if changed:
             self._write(lock, self._with_cgroup(decision, confinement, state))
         self._confinement = confinement
         for owner in _losers(decision):
@@ -66,9 +53,14 @@ class ConfinedGrant(Grant):
         spared = frozenset([os.getpid(), *self._context.caller.chain])
         confinement.admit(self._owner, spared, self._context.deadline)
         self._notes = confinement.prove(self._owner, rules, self._context.deadline.remaining())
-        if decision.granted:
+        if changed:
             self._write(lock, self._with_cgroup(decision, confinement, "held"))
         self._check_caller()
+
+    def _has_moved(self, records: tuple[Record, ...], confinement: Confinement) -> bool:
+        """Whether the owner's recorded cgroup has vanished, so that it gets another one."""
+        own = [record for record in records if record.owner.identity == self._owner.identity]
+        return any([record.cgroup != confinement.folder for record in own])
 
     def _check_caller(self) -> None:
         """The chain stands and the owner lives; a PID alone could be somebody else's by now."""
@@ -95,6 +87,7 @@ class ConfinedGrant(Grant):
     def _put_back(self, lock: Lock, before: tuple[Record, ...], decision: Decision, cause: BaseException) -> None:
         """First nobody may open anything by this call any more; then the ledger says so."""
         interrupts.ignore_signals()
+        interrupts.lift_limit()
         try:
             self._release(before, decision)
         except DiscoveryError as error:

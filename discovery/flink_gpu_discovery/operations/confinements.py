@@ -108,7 +108,7 @@ class Confinements:
         for folder in {record.cgroup for record in before if record.cgroup} - kept:
             try:
                 places.at(self._context.host, self._context.processes, folder).remove()
-            except DiscoveryError:
+            except (DiscoveryError, OSError):
                 continue
 
     def recover(self, ledger: Ledger, lock: Lock, records: tuple[Record, ...]) -> tuple[Record, ...]:

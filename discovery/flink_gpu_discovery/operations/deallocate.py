@@ -43,15 +43,15 @@ def deallocate_all(context: Context) -> None:
 
 def _of_confined(context: Context, ledger: Ledger, owner: Owner) -> None:
     """First nothing can be opened, which is proven; then the GPUs are free for others."""
-    from flink_gpu_discovery.isolation.places import guest_of
+    from flink_gpu_discovery.isolation.places import acting_owner
     from flink_gpu_discovery.isolation.retreat import leave_cgroups
     from flink_gpu_discovery.operations.confinements import Confinements, gpus_now
 
     leave_cgroups(context.host)
+    owner = acting_owner(context.host, context.processes, owner)
     confinements = Confinements(context, gpus_now(context))
     with ledger.lock(context.deadline) as lock:
         before = confinements.recover(ledger, lock, ledger.read())
-        owner = guest_of(context.host, owner.pid, before) or owner
         after = allocation.without_owner(before, owner)
         if len(after) == len(before):
             return

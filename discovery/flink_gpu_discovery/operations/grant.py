@@ -28,7 +28,7 @@ class Grant:
 
     def __init__(self, context: Context, owner: Owner, sight: Sight) -> None:
         self._context: Final = context
-        self._owner = owner
+        self._owner: Final = owner
         self._sight: Final = sight
         self._ledger: Final = Ledger(context.options.ledger, context.host, roots=context.options.isolate)
 
