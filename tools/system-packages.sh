@@ -4,6 +4,7 @@ set -euo pipefail
 
 # package=probe: a command, or a file by absolute path
 wanted=(
+  dbus-daemon=dbus-daemon
   gcc=gcc
   libc6-dev=/usr/include/stdlib.h
   mount=mount

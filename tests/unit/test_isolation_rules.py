@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import pytest
 
 from flink_gpu_discovery.errors import SystemRefusedError
@@ -23,7 +25,7 @@ def cap(minor: int) -> DeviceNode:
     return DeviceNode(f"/dev/nvidia-caps/nvidia-cap{minor}", CAPS, minor)
 
 
-def survey(of_gpu: dict[str, tuple[DeviceNode, ...]], *more: DeviceNode, closed: bool = True) -> Survey:
+def survey(of_gpu: Mapping[str, tuple[DeviceNode, ...]], *more: DeviceNode, closed: bool = True) -> Survey:
     existing = {node.number: node for nodes in of_gpu.values() for node in nodes}
     existing.update({node.number: node for node in more})
     classes = frozenset({number[0] for number in existing}) if closed else frozenset()

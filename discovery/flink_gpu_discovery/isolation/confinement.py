@@ -94,7 +94,8 @@ class Confinement:
         """What is wrong with the confinement of a live owner (nothing: it holds), and notes."""
         who = Credentials.of(self._host, owner.pid)
         check_powerless(who)
-        seen = examine(self.folder, rules, who, hierarchies.tree(self._hierarchy.mount_point), seconds)
+        tree, bus = hierarchies.tree(self._hierarchy.mount_point), f"{self._host.run}/dbus/system_bus_socket"
+        seen = examine(self.folder, rules, who, tree, bus, seconds)
         outside = [] if self.holds(owner) else [f"{owner} is not in {self.folder}"]
         notes = [f"{owner} runs as root, which can leave any confinement"] if who.uid == 0 else []
         return (*outside, *seen.faults), (*notes, *seen.notes)
@@ -129,6 +130,8 @@ class Confinement:
 
 
 def _mend(fault: str) -> str:
+    if "systemd's manager" in fault:
+        return "install the D-Bus policy of docs/security.md for this user"
     if "leave its confinement" in fault or "make cgroups" in fault:
         return "no Delegate= for its unit, no user manager ('loginctl disable-linger') or delegated unit of its uid"
     return "see 'dmesg' and docs/security.md"

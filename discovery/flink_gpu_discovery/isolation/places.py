@@ -43,7 +43,7 @@ def choose(host: Host, processes: Processes, owner: Owner, rules: Rules) -> Conf
             return Confinement(host, processes, hierarchy, folder)
     for hierarchy, folder in present:
         try:
-            _check(hierarchy, folder, rules)
+            _check(host, hierarchy, folder, rules, owner)
             return Confinement(host, processes, hierarchy, f"{folder}/{name}")
         except DiscoveryError as error:
             if isinstance(error, _ThreadedError):
@@ -106,7 +106,7 @@ def _usable(host: Host) -> list[Hierarchy]:
     return [one for one in mounted if one.is_v2] + [one for one in mounted if "devices" in one.controllers]
 
 
-def _check(hierarchy: Hierarchy, folder: str, rules: Rules) -> None:
+def _check(host: Host, hierarchy: Hierarchy, folder: str, rules: Rules, owner: Owner) -> None:
     """Whether a confinement can be made below ``folder``, as far as that shows without making one."""
     if not os.access(folder, os.W_OK):
         raise SystemRefusedError(f"{folder} is not writable", "remount the cgroup tree read-write")
@@ -115,6 +115,25 @@ def _check(hierarchy: Hierarchy, folder: str, rules: Rules) -> None:
 
         _check_type(folder)
         os.close(v2.load(rules))
+    else:
+        _check_systemd_keeps_away(host, owner)
+
+
+def _check_systemd_keeps_away(host: Host, owner: Owner) -> None:
+    """On v1 systemd moves a unit's processes between ``devices`` cgroups, unless the unit has one of its own.
+
+    It does so whenever a neighbour with a device policy comes or goes, and never looks into children of its own cgroup
+    (``cg_migrate_v1_controllers``).
+    """
+    if not os.path.isdir(f"{host.run}/systemd/system"):
+        return
+    places = hierarchies.membership(host, owner.pid)
+    device_place = [place for controllers, place in places.items() if "devices" in controllers]
+    if device_place != [places.get(("name=systemd",), places.get((), ""))]:
+        raise SystemRefusedError(
+            f"the unit of {owner} has no devices cgroup of its own, so systemd would move it out of its confinement",
+            "set DevicePolicy=closed and DeviceAllow= for the GPUs on the unit, or use cgroup v2",
+        )
 
 
 def _check_type(folder: str) -> None:

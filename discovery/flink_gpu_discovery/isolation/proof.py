@@ -87,13 +87,15 @@ class Finding:
         self.notes: Final = notes
 
 
-def examine(folder: str, rules: Rules, owner: Credentials, tree: list[str], seconds: float) -> Finding:
-    """Try the rules in the cgroup ``folder``, and under the owner's uid the doors of all cgroups in ``tree`` (folders).
+def examine(folder: str, rules: Rules, owner: Credentials, tree: list[str], bus: str, seconds: float) -> Finding:
+    """Try the rules in the cgroup ``folder``, and under the owner's uid the ways out of it.
+
+    These are the doors of all cgroups in ``tree`` (folders), and systemd's manager on the ``bus`` (a socket).
 
     ``SystemRefusedError`` if the try itself fails, ``TryAgainError`` if it takes longer than ``seconds``. Root's own
     ways out are not tried: it has them.
     """
-    answered = bounded.ask("the proof of confinement", lambda: _try(folder, rules, owner, tree), seconds)
+    answered = bounded.ask("the proof of confinement", lambda: _try(folder, rules, owner, tree, bus), seconds)
     lines = [fields.split(line) for line in answered.output.splitlines()]
     if not lines or lines[-1] != ("end",):
         raise SystemRefusedError(
@@ -103,7 +105,7 @@ def examine(folder: str, rules: Rules, owner: Credentials, tree: list[str], seco
     return Finding(*[tuple([line[1] for line in lines if line[0] == kind]) for kind in ("fault", "note")])
 
 
-def _try(folder: str, rules: Rules, owner: Credentials, tree: list[str]) -> None:
+def _try(folder: str, rules: Rules, owner: Credentials, tree: list[str], socket: str) -> None:
     cgroups.move(0, folder)
     access = _access()
     for node in rules.allowed_nodes:
@@ -123,6 +125,7 @@ def _try(folder: str, rules: Rules, owner: Credentials, tree: list[str]) -> None
     for node in rules.denied_nodes:
         _expect_denied(node, access(node.path), (errno.EPERM, errno.EACCES))
     _try_doors(folder, owner.uid, tree)
+    _try_manager(owner.uid, socket)
     _say("end")
 
 
@@ -152,6 +155,18 @@ def _try_doors(folder: str, uid: int, tree: list[str]) -> None:
             _say(
                 "fault", f"moving to {os.path.dirname(folder)} fails with {error.strerror}, not for want of permission"
             )
+
+
+def _try_manager(uid: int, socket: str) -> None:
+    from flink_gpu_discovery.isolation import bus
+
+    try:
+        ways = bus.ways_out(socket, uid)
+    except bus.BusError as error:
+        _say("fault", f"whether systemd's manager would move uid {uid}'s processes can't be told: {error}")
+        return
+    if ways:
+        _say("fault", f"uid {uid} may call {ways[0]} of systemd's manager, and leave its confinement by it")
 
 
 def _access() -> Callable[[str], int]:
