@@ -13,6 +13,7 @@ from contextlib import ExitStack
 
 from tests.support.executor import TaskExecutor
 from tests.support.script import SCRIPT, run
+from tools import demo_isolation
 
 _MOST_EXECUTORS = 3
 
@@ -22,7 +23,8 @@ def main() -> int:
     with tempfile.TemporaryDirectory(prefix="flink-gpu-demo-") as folder, ExitStack() as stack:
         try:
             _tell(_Story(f"{folder}/ledger", stack))
-        except _WrongError as error:
+            demo_isolation.show(folder)
+        except (_WrongError, demo_isolation.DemoError) as error:
             print(f"demo: {error}", file=sys.stderr)
             return 1
     return 0
