@@ -46,8 +46,8 @@ class Caller:
 
     @property
     def first(self) -> str:
-        """The process that Flink started: the PID of the chain's other end."""
-        return str(self.chain[-1])
+        """The process that Flink started, as ``/proc`` names it: the chain's other end."""
+        return str(self.chain[-1]) if len(self.chain) > 1 else "self"
 
     def check(self) -> None:
         """``UsageError`` if the chain no longer leads to the owner: an orphan's parent is somebody else."""
