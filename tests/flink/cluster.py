@@ -12,6 +12,7 @@ from typing import TypeVar
 from .configuration import LOOPBACK, GpuSettings, cluster_settings, free_ports
 from .daemon import Daemon
 from .discovery_log import has_tried_discovery
+from .host import Host
 from .rest import RestClient
 from .waiting import log_tails, wait_until
 
@@ -27,7 +28,8 @@ ENDED = frozenset({"FINISHED", "FAILED", "CANCELED"})
 class Cluster:
     """A cluster below one folder. Every process in it was started here and is ended by `stop`."""
 
-    def __init__(self, flink_home: Path, folder: Path, gpus: GpuSettings) -> None:
+    def __init__(self, flink_home: Path, folder: Path, gpus: GpuSettings, host: Host | None = None) -> None:
+        self.host = host or Host()
         self._flink_home = flink_home
         self._folder = folder
         self._gpus = gpus
@@ -117,4 +119,4 @@ class Cluster:
         self._started += 1
         name = f"{kind}-{self._started}"
         settings = {**self._shared_settings, **gpus.as_flink_settings(), "taskmanager.resource-id": name}
-        return Daemon(self._flink_home, self._folder / name, f"{kind}.sh", settings)
+        return Daemon(self._flink_home, self._folder / name, f"{kind}.sh", settings, self.host)

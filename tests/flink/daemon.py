@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from .configuration import write_configuration
+from .host import Host
 
 START_LIMIT_SECONDS = 60.0
 
@@ -22,30 +23,26 @@ JVM_OPTIONS = "-XX:TieredStopAtLevel=1 -XX:-UsePerfData"
 class Daemon:
     """A process of a cluster: its configuration, logs and PID file, and the process once it runs."""
 
-    def __init__(self, flink_home: Path, folder: Path, script: str, settings: Mapping[str, str]) -> None:
+    def __init__(self, flink_home: Path, folder: Path, script: str, settings: Mapping[str, str], host: Host) -> None:
         self.name = folder.name
         self.folder = folder
-        self._script = flink_home / "bin" / script
+        self._host = host
+        self._script = host.flink_home(flink_home) / "bin" / script
         self.pid = 0
         self._pidfd: int | None = None
         self._launcher: subprocess.Popen[bytes] | None = None
-        for part in ("log", "pid", "tmp"):
-            (folder / part).mkdir(parents=True)
+        written = [folder / part for part in ("log", "pid", "tmp")]
+        for part in written:
+            part.mkdir(parents=True)
+        host.hand_over(*written)
         shutil.copytree(flink_home / "conf", folder / "conf")
         write_configuration(folder / "conf", {**settings, "io.tmp.dirs": str(folder / "tmp")})
 
     def launch(self) -> None:
         """Run Flink's start script without waiting for it, so that several can start at once."""
         with (self.folder / "log" / "start.out").open("wb") as output:
-            self._launcher = subprocess.Popen(
-                [self._script, "start"],
-                stdin=subprocess.DEVNULL,
-                stdout=output,
-                stderr=output,
-                env=self._environment(),
-                cwd=self.folder,
-                start_new_session=True,
-            )
+            command = [str(self._script), "start"]
+            self._launcher = self._host.start(self.name, command, self._environment(), self.folder, output.fileno())
 
     def attach(self) -> None:
         """Wait for the start script and take hold of the process that it left running."""

@@ -1,9 +1,10 @@
-"""The job that reports which GPUs Flink hands to it: compiling it, running it, reading its report."""
+"""The job that reports which GPUs Flink hands to it, and what it may open: compiling, running, reading its report."""
 
 from __future__ import annotations
 
 import subprocess
 import zipfile
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -15,6 +16,14 @@ COMPILE_LIMIT_SECONDS = 60.0
 
 
 @dataclass(frozen=True)
+class Report:
+    """What one TaskManager's subtask saw: the GPUs' indexes, and what opening each node came to."""
+
+    indexes: frozenset[str]
+    answers: dict[str, str]
+
+
+@dataclass(frozen=True)
 class ReportJob:
     """The compiled job."""
 
@@ -22,9 +31,14 @@ class ReportJob:
 
     def run(self, cluster: Cluster, folder: Path) -> dict[int, frozenset[str]]:
         """Run the job on every TaskManager; return the indexes that each one's subtask saw, by its PID."""
+        return {pid: report.indexes for pid, report in self.run_and_open(cluster, folder, ()).items()}
+
+    def run_and_open(self, cluster: Cluster, folder: Path, nodes: Sequence[str]) -> dict[int, Report]:
+        """Let each TaskManager's subtask try to open device nodes as well."""
         folder.mkdir()
-        cluster.run_job(self.jar, ENTRY_CLASS, str(folder))
-        return {int(file.name): frozenset(file.read_text().splitlines()) for file in folder.iterdir()}
+        cluster.host.hand_over(folder)
+        cluster.run_job(self.jar, ENTRY_CLASS, str(folder), *nodes)
+        return {int(file.name): _report(file.read_text().splitlines()) for file in folder.iterdir()}
 
 
 def compile_job(flink_home: Path, folder: Path) -> ReportJob:
@@ -39,3 +53,8 @@ def compile_job(flink_home: Path, folder: Path) -> ReportJob:
         for file in classes.rglob("*.class"):
             archive.write(file, file.relative_to(classes))
     return ReportJob(jar)
+
+
+def _report(lines: Sequence[str]) -> Report:
+    tried = dict(line.split("\t") for line in lines if "\t" in line)
+    return Report(frozenset(line for line in lines if "\t" not in line), tried)

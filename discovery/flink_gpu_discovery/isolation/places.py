@@ -74,17 +74,27 @@ def acting_owner(host: Host, processes: Processes, caller: Owner) -> Owner:
 
 
 def _named(processes: Processes, name: str, caller: Owner) -> Owner:
-    pid, start_time = name.removeprefix(PREFIX).split("-")
     mend = "start it outside of that confinement"
-    try:
-        owner = processes.owner(int(pid))
-    except UsageError as error:
-        raise UsageError(f"{caller} is in the confinement {name}, whose owner has ended", mend) from error
-    if abs(owner.start_time - int(start_time)) > 1:
+    owner = _live_owner(processes, name)
+    if owner is None:
         raise UsageError(f"{caller} is in the confinement {name}, whose owner has ended", mend)
     if owner.uid != caller.uid:
         raise UsageError(f"{caller} of uid {caller.uid} is in the confinement of {owner} of uid {owner.uid}", mend)
     return owner
+
+
+def is_named_after_live(processes: Processes, confinement: Confinement) -> bool:
+    """Whether the owner that the cgroup's name tells of runs."""
+    return _live_owner(processes, os.path.basename(confinement.folder)) is not None
+
+
+def _live_owner(processes: Processes, name: str) -> Owner | None:
+    pid, start_time = name.removeprefix(PREFIX).split("-")
+    try:
+        owner = processes.owner(int(pid))
+    except UsageError:
+        return None
+    return owner if abs(owner.start_time - int(start_time)) <= 1 else None
 
 
 def left_behind(host: Host, known: Iterable[str]) -> list[Confinement]:

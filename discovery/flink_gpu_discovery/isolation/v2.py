@@ -59,4 +59,6 @@ def _refused(action: str, error: OSError) -> DiscoveryError:
     what = f"the kernel refused to {action}: {error.strerror}"
     if error.errno in (errno.EPERM, errno.EACCES):
         return PermissionRefusedError(what, _MEND)
+    if error.errno in (errno.ENOENT, errno.ENODEV):
+        return SystemRefusedError(what, "something removed the cgroup meanwhile; call again")
     return SystemRefusedError(what, "it takes Linux 4.15 with CONFIG_CGROUP_BPF")

@@ -91,10 +91,13 @@ class Confinements:
         return tuple(troubles)
 
     def sweep(self, records: tuple[Record, ...]) -> None:
-        """Remove the empty cgroups under names of ours that the ledger doesn't know."""
+        """Remove the empty cgroups under names of ours that the ledger doesn't know and whose owner has ended.
+
+        While it runs, a call that works on another ledger may just be moving it in.
+        """
         for confinement in places.left_behind(self._context.host, [record.cgroup for record in records]):
             try:
-                if confinement.is_empty():
+                if confinement.is_empty() and not places.is_named_after_live(self._context.processes, confinement):
                     confinement.remove()
             except (DiscoveryError, OSError):
                 continue  # somebody is just moving in, or it has gone

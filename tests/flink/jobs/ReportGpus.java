@@ -1,7 +1,13 @@
 import java.io.IOException;
 import java.io.UncheckedIOException;
+import java.nio.channels.FileChannel;
+import java.nio.file.FileSystemException;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.nio.file.StandardOpenOption;
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.List;
 import java.util.Optional;
 import java.util.TreeSet;
 import java.util.stream.Collectors;
@@ -14,7 +20,8 @@ import org.apache.flink.streaming.api.environment.StreamExecutionEnvironment;
 
 /**
  * Writes, for each subtask, the indexes of the GPUs that Flink hands to it: one file per TaskManager in the folder
- * given as the first argument, named after the TaskManager's PID, one index a line.
+ * given as the first argument, named after the TaskManager's PID, one index a line. Further arguments are device nodes
+ * that it tries to open: each makes a line with the node, a tab, and the system's word for what that came to.
  */
 public final class ReportGpus {
 
@@ -24,7 +31,7 @@ public final class ReportGpus {
         StreamExecutionEnvironment environment = StreamExecutionEnvironment.getExecutionEnvironment();
         // Rebalanced, so that all subtasks are scheduled together. Otherwise one that ends early leaves its
         // TaskManager's only slot to the next, and another TaskManager gets none.
-        environment.fromSequence(1, environment.getParallelism()).rebalance().map(new Reporter(args[0])).print();
+        environment.fromSequence(1, environment.getParallelism()).rebalance().map(new Reporter(args)).print();
         environment.execute("report-gpus");
     }
 
@@ -37,9 +44,11 @@ public final class ReportGpus {
         private static final long serialVersionUID = 1L;
 
         private final String folder;
+        private final String[] nodes;
 
-        Reporter(String folder) {
-            this.folder = folder;
+        Reporter(String[] args) {
+            this.folder = args[0];
+            this.nodes = Arrays.copyOfRange(args, 1, args.length);
         }
 
         @Override
@@ -49,10 +58,24 @@ public final class ReportGpus {
                             .map(info -> info.getProperty("index"))
                             .flatMap(Optional::stream)
                             .collect(Collectors.toCollection(TreeSet::new));
+            List<String> lines = new ArrayList<>(indexes);
             try {
-                Files.write(Path.of(folder, String.valueOf(ProcessHandle.current().pid())), indexes);
+                for (String node : nodes) {
+                    lines.add(node + "\t" + open(node));
+                }
+                Files.write(Path.of(folder, String.valueOf(ProcessHandle.current().pid())), lines);
             } catch (IOException e) {
                 throw new UncheckedIOException(e);
+            }
+        }
+
+        /** Opens for reading and writing, as CUDA does. */
+        private static String open(String node) throws IOException {
+            try {
+                FileChannel.open(Path.of(node), StandardOpenOption.READ, StandardOpenOption.WRITE).close();
+                return "opened";
+            } catch (FileSystemException e) {
+                return String.valueOf(e.getReason());
             }
         }
 
