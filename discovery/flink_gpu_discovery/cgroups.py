@@ -12,8 +12,7 @@ def pids_below(folder: str) -> tuple[int, ...]:
     ``OSError`` if it can't be read, or if no cgroup tree is mounted where it should have been.
     """
     try:
-        with open(f"{folder}/cgroup.procs", encoding="ascii") as file:
-            pids = [int(line) for line in file]
+        pids = _with_a_thread_in(folder, _numbers(f"{folder}/cgroup.procs"))
         children = [entry.path for entry in os.scandir(folder) if entry.is_dir(follow_symlinks=False)]
     except FileNotFoundError:
         _check_tree(folder)
@@ -21,6 +20,45 @@ def pids_below(folder: str) -> tuple[int, ...]:
     for child in children:
         pids += pids_below(child)
     return tuple(sorted(set(pids)))
+
+
+def _with_a_thread_in(folder: str, listed: list[int]) -> list[int]:
+    """The processes of which a thread lives in the cgroup.
+
+    On version 2 ``cgroup.procs`` tells of one whose main thread has ended only where that ended, wherever the others
+    are (``css_task_iter_advance`` in kernel/cgroup/cgroup.c); threads are listed where they are, by both versions.
+    """
+    try:
+        threads = {*_numbers(f"{folder}/cgroup.threads")}
+    except FileNotFoundError:
+        return listed  # version 1, where cgroup.procs is made from the threads
+    leaders = [pid for pid in listed if pid in threads]
+    rest = threads.difference(leaders)
+    for pid in leaders:
+        if rest:
+            rest.difference_update(_threads_of(pid))
+    return leaders + [pid for pid in [_process_of(thread) for thread in rest] if pid]
+
+
+def _threads_of(pid: int) -> list[int]:
+    try:
+        return [int(name) for name in os.listdir(f"/proc/{pid}/task")]
+    except OSError:
+        return []
+
+
+def _process_of(thread: int) -> int:
+    """0 if it has ended. Source: proc_pid_status(5)."""
+    try:
+        with open(f"/proc/{thread}/status", "rb") as file:
+            return next((int(line.split()[1]) for line in file if line.startswith(b"Tgid:")), 0)
+    except OSError:
+        return 0
+
+
+def _numbers(path: str) -> list[int]:
+    with open(path, encoding="ascii") as file:
+        return [int(line) for line in file]
 
 
 def move(pid: int, folder: str) -> None:

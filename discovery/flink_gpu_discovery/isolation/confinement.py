@@ -94,11 +94,19 @@ class Confinement:
         """What is wrong with the confinement of a live owner (nothing: it holds), and notes."""
         who = Credentials.of(self._host, owner.pid)
         check_powerless(who)
-        tree, bus = hierarchies.tree(self._hierarchy.mount_point), f"{self._host.run}/dbus/system_bus_socket"
-        seen = examine(self.folder, rules, who, tree, bus, seconds)
+        seen = examine(self.folder, rules, who, self._doors(), f"{self._host.run}/dbus/system_bus_socket", seconds)
         outside = [] if self.holds(owner) else [f"{owner} is not in {self.folder}"]
         notes = [f"{owner} runs as root, which can leave any confinement"] if who.uid == 0 else []
         return (*outside, *seen.faults), (*notes, *seen.notes)
+
+    def _doors(self) -> list[str]:
+        """The cgroups into which a process of this one could move itself if it may write their files.
+
+        On v2 that takes permission on the common ancestor, which is one of those above; on v1 it doesn't.
+        """
+        if self._hierarchy.is_v2:
+            return hierarchies.ancestry(self._hierarchy.mount_point, self.folder)
+        return hierarchies.tree(self._hierarchy.mount_point)
 
     def holds(self, owner: Owner) -> bool:
         """Whether the owner is in it."""
@@ -130,8 +138,10 @@ class Confinement:
 
 
 def _mend(fault: str) -> str:
+    if "allotted but denied" in fault:
+        return "a cgroup above denies it: DeviceAllow=char-nvidia and DeviceAllow=char-drm (with 'rw') on its unit"
     if "systemd's manager" in fault:
         return "install the D-Bus policy of docs/security.md for this user"
     if "leave its confinement" in fault or "make cgroups" in fault:
-        return "no Delegate= for its unit, no user manager ('loginctl disable-linger') or delegated unit of its uid"
+        return "no Delegate= for its unit or those above, and no user manager around it"
     return "see 'dmesg' and docs/security.md"

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 V2 = "0"  # how /proc/PID/cgroup calls it
 _PROCS = "cgroup.procs"
+_GONE_STATES = (b"Z", b"X")
 
 
 class Hierarchy:
@@ -81,7 +82,8 @@ def _unescape(text: str) -> str:
 def membership(host: Host, pid: int | str) -> dict[tuple[str, ...], str]:
     """The cgroup of a process in each hierarchy, by the hierarchy's controllers; ``OSError`` if it is gone."""
     found = {}
-    for line in read_file(f"{host.proc}/{pid}/cgroup").decode("utf-8", "surrogateescape").splitlines():
+    content = read_file(f"{host.proc}/{_living_task(host, pid)}/cgroup")
+    for line in content.decode("utf-8", "surrogateescape").splitlines():
         number, names, cgroup = line.split(":", 2)
         controllers = () if number == V2 else tuple(sorted(names.split(",")))
         found[controllers] = cgroup
@@ -95,6 +97,34 @@ def folder_of(host: Host, hierarchy: Hierarchy, pid: int) -> str:
     except (OSError, KeyError, ValueError) as error:
         raise SystemRefusedError(f"the cgroup of pid {pid} can't be told: {error!r}", "see that it is alive") from error
     return hierarchy.folder(cgroup)
+
+
+def _living_task(host: Host, pid: int | str) -> str:
+    """The process, or a thread of it that lives where its main thread has ended: that one moves no more.
+
+    Of such a main thread ``/proc/PID/cgroup`` shows version 2's cgroup of its end, and version 1's root.
+    """
+    if _state(host, str(pid)) in _GONE_STATES:
+        for task in os.listdir(f"{host.proc}/{pid}/task"):
+            if _state(host, f"{pid}/task/{task}") not in (*_GONE_STATES, b""):
+                return f"{pid}/task/{task}"
+    return str(pid)
+
+
+def _state(host: Host, task: str) -> bytes:
+    """As in proc_pid_stat(5); nothing if it can't be read."""
+    try:
+        return read_file(f"{host.proc}/{task}/stat").rpartition(b") ")[2][:1]
+    except OSError:
+        return b""
+
+
+def ancestry(top: str, folder: str) -> list[str]:
+    """The folders of a cgroup and of those above it, itself first, up to ``top``."""
+    folders = [folder]
+    while folders[-1] != top and folders[-1] != "/":
+        folders.append(os.path.dirname(folders[-1]))
+    return folders
 
 
 def tree(top: str) -> list[str]:

@@ -43,9 +43,8 @@ class Migration:
         ``SystemRefusedError`` if that doesn't come about.
         """
         for _ in range(_MOST_ROUNDS):
-            inside = {*cgroups.pids_below(folder)}
             family = [owner, *descendants(self._host, owner, spared)]
-            outside = [pid for pid in family if pid not in inside and not self._processes.has_ended(pid)]
+            outside = [pid for pid in family if not self._processes.has_ended(pid) and self._is_outside(pid, folder)]
             if not outside:
                 return
             for pid in outside:
@@ -55,6 +54,15 @@ class Migration:
             f"pid {owner} starts processes faster than they can be moved into {folder}",
             "call again at a quieter moment",
         )
+
+    def _is_outside(self, pid: int, folder: str) -> bool:
+        try:
+            place = hierarchies.folder_of(self._host, self._hierarchy, pid)
+        except SystemRefusedError:
+            if self._processes.has_ended(pid):
+                return False
+            raise
+        return not f"{place}/".startswith(f"{folder}/")
 
     def _take(self, pid: int, folder: str) -> None:
         try:

@@ -90,7 +90,7 @@ class Finding:
 def examine(folder: str, rules: Rules, owner: Credentials, tree: list[str], bus: str, seconds: float) -> Finding:
     """Try the rules in the cgroup ``folder``, and under the owner's uid the ways out of it.
 
-    These are the doors of all cgroups in ``tree`` (folders), and systemd's manager on the ``bus`` (a socket).
+    These are the doors of the cgroups in ``tree`` (folders), and systemd's manager on the ``bus`` (a socket).
 
     ``SystemRefusedError`` if the try itself fails, ``TryAgainError`` if it takes longer than ``seconds``. Root's own
     ways out are not tried: it has them.

@@ -55,13 +55,20 @@ def _write(folder: str, deny: list[str], allow: list[str]) -> None:
         descriptor = os.open(f"{folder}/{name}", os.O_WRONLY | os.O_CLOEXEC)
         try:
             for line in lines:
-                os.write(descriptor, line.encode("ascii"))
+                _write_line(descriptor, f"{folder}/{name}", line)
         finally:
             os.close(descriptor)
+
+
+def _write_line(descriptor: int, path: str, line: str) -> None:
+    try:
+        os.write(descriptor, line.encode("ascii"))
+    except OSError as error:
+        raise OSError(error.errno, f"{error.strerror} ({line!r} to {path})") from error
 
 
 def _refused(folder: str, error: OSError) -> DiscoveryError:
     what = f"the kernel refused to set the device list of {folder}: {error.strerror}"
     if error.errno in (errno.EPERM, errno.EACCES):
-        return PermissionRefusedError(what, "give it CAP_SYS_ADMIN; a parent's list may lack an entry, too")
+        return PermissionRefusedError(what, "give it CAP_SYS_ADMIN; or a cgroup above denies this device")
     return SystemRefusedError(what, "see that the v1 devices controller is mounted writable")
