@@ -14,6 +14,7 @@ import os
 from flink_gpu_discovery import bounded, cgroups, fields
 from flink_gpu_discovery.errors import SystemRefusedError
 from flink_gpu_discovery.host import read_file
+from flink_gpu_discovery.isolation import bus  # not later: the owner may not be let at the interpreter's files
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -158,8 +159,6 @@ def _try_doors(folder: str, uid: int, tree: list[str]) -> None:
 
 
 def _try_manager(uid: int, socket: str) -> None:
-    from flink_gpu_discovery.isolation import bus
-
     try:
         ways = bus.ways_out(socket, uid)
     except bus.BusError as error:
