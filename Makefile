@@ -37,7 +37,7 @@ test: setup ## everything; what CI runs
 
 test-fast: setup ## the inner loop: lint and all tests but real Flink and the slow ones
 	@tools/lint.sh
-	$(PYTEST) -n auto -m 'not flink and not slow' --ignore=tests/races
+	$(PYTEST) -n auto -m 'not flink and not slow and not booted' --ignore=tests/races
 
 bench: setup ## how fast a call is, how that grows, and how it fares beside Flink's own script
 	$(BIN)/python benchmarks/startup.py

@@ -15,8 +15,10 @@ part() {
 
 part "fetch Flink (once)" .venv/bin/python tools/fetch_flink.py 2.3.0
 part "lint" tools/lint.sh
-part "units, commands, backends" "$pytest" -n 2 -m 'not flink' --ignore=tests/crash --ignore=tests/model --ignore=tests/races
+part "units, commands, backends" "$pytest" -n 2 -m 'not flink and not booted' --ignore=tests/crash --ignore=tests/model --ignore=tests/races --ignore=tests/isolation --ignore=tests/crash_isolation
 part "ledger: crashes, model, races" "$pytest" -n 2 tests/crash tests/model tests/races
+part "isolation: the real kernel" "$pytest" -n 2 tests/isolation tests/crash_isolation
+part "booted hosts" "$pytest" -n 2 -m booted tests/booted
 part "real Flink" "$pytest" -m flink
 
 printf '\n%s\n' "${times[@]}"

@@ -164,7 +164,8 @@ def _wait_for_output(pipes: tuple[_Pipe, _Pipe], end: float) -> None:
 
 
 def _kill(child: int) -> None:
-    try:
-        os.killpg(child, _SIGKILL)
-    except (ProcessLookupError, PermissionError):
-        pass
+    for kill in (os.killpg, os.kill):  # it may not have its group yet
+        try:
+            kill(child, _SIGKILL)
+        except (ProcessLookupError, PermissionError):
+            pass

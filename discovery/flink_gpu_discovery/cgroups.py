@@ -5,21 +5,28 @@ from __future__ import annotations
 import errno
 import os
 
+from flink_gpu_discovery.host import read_file
+
+_LARGEST_LIST = 16 * 1024 * 1024
+
 
 def pids_below(folder: str) -> tuple[int, ...]:
     """The processes in the cgroup and all below it; none if it is gone.
 
     ``OSError`` if it can't be read, or if no cgroup tree is mounted where it should have been.
     """
-    try:
-        pids = _with_a_thread_in(folder, _numbers(f"{folder}/cgroup.procs"))
-        children = [entry.path for entry in os.scandir(folder) if entry.is_dir(follow_symlinks=False)]
-    except FileNotFoundError:
-        _check_tree(folder)
-        return ()
-    for child in children:
-        pids += pids_below(child)
-    return tuple(sorted(set(pids)))
+    pids: set[int] = set()
+    folders = [folder]
+    for place in folders:  # no recursion: who may make cgroups may make them as deep as it likes
+        try:
+            pids.update(_with_a_thread_in(place, _numbers(f"{place}/cgroup.procs")))
+            folders += [entry.path for entry in os.scandir(place) if entry.is_dir(follow_symlinks=False)]
+        except OSError as error:
+            if error.errno not in (errno.ENOENT, errno.ENODEV):  # ENODEV: it went between open(2) and read(2)
+                raise
+            if place == folder:
+                _check_tree(folder)
+    return tuple(sorted(pids))
 
 
 def _with_a_thread_in(folder: str, listed: list[int]) -> list[int]:
@@ -57,8 +64,10 @@ def _process_of(thread: int) -> int:
 
 
 def _numbers(path: str) -> list[int]:
-    with open(path, encoding="ascii") as file:
-        return [int(line) for line in file]
+    try:
+        return [int(word) for word in read_file(path, _LARGEST_LIST, os.O_NOFOLLOW | os.O_NONBLOCK).split()]
+    except ValueError:
+        raise OSError(errno.EINVAL, "it is no cgroup's", path) from None
 
 
 def move(pid: int, folder: str) -> None:

@@ -10,7 +10,7 @@ import os
 import sys
 
 from flink_gpu_discovery import arguments, callers, interrupts, settings
-from flink_gpu_discovery.errors import DiscoveryError, InputOutputError, SystemRefusedError, TryAgainError
+from flink_gpu_discovery.errors import InputOutputError, SystemRefusedError, ToldError, TryAgainError
 from flink_gpu_discovery.host import Deadline, Host
 from flink_gpu_discovery.operations.context import Context
 from flink_gpu_discovery.options import settle
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 _PROGRAM = "flink-gpu-discovery"
 SAFE_UMASK = 0o022  # whatever the caller's: Python makes folders for the bytecode of what it imports
 _LONGEST_LINE = 1000
+_BLOCKED_SECONDS = 1.0
 _PATIENCE_SECONDS = 0.2  # Flink reads its pipes only after the exit, so a full one stays full
 _MOST_NOTES = 3  # with the longest lines still under 4 KiB, since Flink reads the pipe only after the exit
 
@@ -46,7 +47,7 @@ def guarded(words: list[str], work: Callable[[], None]) -> int:
     try:
         interrupts.raise_on_signals()
         return _carry_out(words, work)
-    except DiscoveryError as error:  # a signal while another error was told; no second one comes
+    except ToldError as error:  # a signal while another error was told; no second one comes
         _write_line(error.what, error.mend)
         return error.exit_code
 
@@ -55,7 +56,7 @@ def _carry_out(words: list[str], work: Callable[[], None]) -> int:
     try:
         _secure_standard_streams()
         work()
-    except DiscoveryError as error:
+    except ToldError as error:
         _write_line(error.what, error.mend)
         return error.exit_code
     except OSError as error:
@@ -202,7 +203,9 @@ def _deliver(line: str, deadline: Deadline) -> None:
     """Print what fits any pipe at once, unless the pipe is full and nobody reads it."""
     if not _takes_more(1, deadline.remaining()):
         raise TryAgainError("nobody reads standard output, and its pipe is full", "read it and call again")
+    interrupts.limit(_BLOCKED_SECONDS)  # some files block though poll(2) says that they won't
     _print(line)
+    interrupts.lift_limit()
 
 
 def _takes_more(descriptor: int, seconds: float = _PATIENCE_SECONDS) -> bool:

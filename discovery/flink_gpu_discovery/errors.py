@@ -7,11 +7,8 @@ if TYPE_CHECKING:
     from typing import Final
 
 
-class DiscoveryError(Exception):
-    """Something this program can name.
-
-    ``what`` says what is wrong with the values seen, ``mend`` what to do about it; together one line.
-    """
+class ToldError(Exception):
+    """What ends a call, told in one line: ``what`` is wrong with the values seen, ``mend`` what to do about it."""
 
     exit_code = 1
 
@@ -22,6 +19,16 @@ class DiscoveryError(Exception):
 
     def __str__(self) -> str:
         return f"{self.what}; {self.mend}" if self.mend else self.what
+
+
+class DiscoveryError(ToldError):
+    """Something that this program ran into, and may go round where it knows another way."""
+
+
+class InterruptionError(ToldError):
+    """A signal, or the time that is over: nothing is gone round, all is undone."""
+
+    exit_code = 75
 
 
 class UsageError(DiscoveryError):

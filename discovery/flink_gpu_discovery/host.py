@@ -53,9 +53,9 @@ def utc_now() -> str:
     return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
 
 
-def read_file(path: str, limit: int = 64 * 1024) -> bytes:
+def read_file(path: str, limit: int = 64 * 1024, flags: int = 0) -> bytes:
     """A file of ``/proc`` or ``/sys``, which may come in pieces of a page; ``OSError`` as the kernel says."""
-    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | flags)
     content = b""
     try:
         while len(content) < limit:

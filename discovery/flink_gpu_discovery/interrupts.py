@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import _signal  # type: ignore[import-not-found]
 
-from flink_gpu_discovery.errors import TryAgainError
+from flink_gpu_discovery.errors import InterruptionError
 
 _FAULTS = (_signal.SIGSEGV, _signal.SIGBUS, _signal.SIGILL, _signal.SIGFPE)
 _ENDING = (_signal.SIGHUP, _signal.SIGINT, _signal.SIGTERM)
 
 
 def raise_on_signals() -> None:
-    """From now on SIGHUP, SIGINT and SIGTERM raise ``TryAgainError``, unless the caller ignores them."""
+    """From now on SIGHUP, SIGINT and SIGTERM raise ``InterruptionError``, unless the caller ignores them."""
     for number in _ENDING:
         if _signal.getsignal(number) != _signal.SIG_IGN:
             _signal.signal(number, _raise)
@@ -38,8 +38,8 @@ def ignore_relayed_signals() -> None:
 
 
 def limit(seconds: float) -> None:
-    """Raise ``TryAgainError`` after so long, also out of a system call that blocks (a write to a pipe, say)."""
-    _signal.signal(_signal.SIGALRM, _raise)
+    """Raise ``InterruptionError`` after so long, also out of a system call that blocks (a write to a pipe, say)."""
+    _signal.signal(_signal.SIGALRM, _raise_in_time)
     _signal.setitimer(_signal.ITIMER_REAL, seconds)
 
 
@@ -52,8 +52,14 @@ def _disregard(number: int, frame: object) -> None:
     """Instead of SIG_IGN, with which Python complains of a signal that was already on its way."""
 
 
+def _raise_in_time(number: int, frame: object) -> None:
+    """Not for an alarm that somebody sends before the time is over."""
+    if _signal.getitimer(_signal.ITIMER_REAL)[0] == 0:
+        _raise(number, frame)
+
+
 def _raise(number: int, frame: object) -> None:
     ignore_signals()  # one is enough: a second would interrupt what the first one undoes
     if number == _signal.SIGALRM:
-        raise TryAgainError("the deadline has passed while something blocked", "see what, then call again")
-    raise TryAgainError(f"ended by signal {number} before the answer", "call again")
+        raise InterruptionError("the deadline has passed while something blocked", "see what, then call again")
+    raise InterruptionError(f"ended by signal {number} before the answer", "call again")

@@ -6,11 +6,22 @@ import os
 
 from flink_gpu_discovery.host import read_file
 
+_FUSE_MAGIC = 0x65735546
 _LARGEST_BYTES = 4 * 1024 * 1024
 _NETWORK_FILE_SYSTEMS = (
     *("9p", "afs", "beegfs", "ceph", "cifs", "fuse.ceph", "fuse.glusterfs", "fuse.sshfs", "glusterfs", "gpfs"),
     *("lustre", "nfs", "nfs4", "ocfs2", "smb3", "smbfs"),
 )
+
+
+def is_fuse(descriptor: int) -> bool:
+    """Whether an open file is served by a process, which may never answer. Source: statfs(2), linux/magic.h."""
+    import ctypes
+
+    buffer = (ctypes.c_long * 32)()  # f_type comes first
+    if ctypes.CDLL(None).fstatfs(descriptor, buffer):
+        return True  # what can't be told
+    return bool(buffer[0] == _FUSE_MAGIC)
 
 
 def network_file_system(path: str, proc: str) -> str:

@@ -9,12 +9,11 @@ import os
 import stat
 import sys
 
-from flink_gpu_discovery import arguments, callers, cli, interrupts, settings
-from flink_gpu_discovery.errors import PermissionRefusedError, SettingsError
+from flink_gpu_discovery import arguments, callers, cli, interrupts, mounts, ownership, settings
+from flink_gpu_discovery.errors import PermissionRefusedError, SettingsError, UsageError
 from flink_gpu_discovery.given import Given
 from flink_gpu_discovery.host import Deadline, Host
 from flink_gpu_discovery.isolation import retreat
-from flink_gpu_discovery.ledger.files import check_roots
 from flink_gpu_discovery.operations.context import Context
 from flink_gpu_discovery.options import settle
 from flink_gpu_discovery.processes import Processes
@@ -30,7 +29,10 @@ _ENVIRONMENT = {"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "LC_ALL": "C"}
 
 def run() -> NoReturn:
     """Be the program."""
-    os._exit(main(sys.argv[1:], os.environ, Host()))
+    caller = {name: os.environ[name] for name in ("SUDO_UID",) if name in os.environ}
+    os.environ.clear()  # libraries read it, too
+    os.environ.update(_ENVIRONMENT)
+    os._exit(main(sys.argv[1:], caller, Host()))
 
 
 def main(words: list[str], environment: Mapping[str, str], host: Host) -> int:
@@ -47,6 +49,8 @@ def _carry_out(words: list[str], environment: Mapping[str, str], host: Host) -> 
         )
     _check_code()
     request = arguments.parse_privileged(words)
+    if request.command == "allocate":
+        _check_output()
     processes = Processes(host)
     caller = callers.through_sudo(host, processes, environment)
     retreat.leave_cgroups(host)
@@ -66,18 +70,25 @@ def _carry_out(words: list[str], environment: Mapping[str, str], host: Host) -> 
     cli.operate(request, context)
 
 
+def _check_output() -> None:
+    """The answer is written under the lock, so not to what the caller could let block in spite of all signals."""
+    kind = os.fstat(1).st_mode
+    if stat.S_ISFIFO(kind) or stat.S_ISSOCK(kind) or stat.S_ISCHR(kind):
+        return
+    if not stat.S_ISREG(kind) or mounts.is_fuse(1):
+        raise UsageError("standard output is no pipe, socket, terminal or plain file", "read the answer from a pipe")
+
+
 def _settings(path: str) -> Given:
     """Root's own settings. Without a list of ``resources`` there is the one that has no name of its own."""
-    path = os.path.realpath(path)
-    if os.path.exists(path):
-        check_roots(path)
-        found = os.stat(path)
-        if found.st_uid != 0 or found.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
-            raise SettingsError(
-                f"{path} belongs to uid {found.st_uid} and has mode {stat.S_IMODE(found.st_mode):04o}",
-                "it tells a program that runs as root what to do: chown root:root and chmod 0644 it",
-            )
-    given = settings.load(path, required=False)
+    is_there = os.path.lexists(path)
+    if is_there:
+        ownership.check(os.path.dirname(path))
+        try:
+            ownership.check(path)
+        except PermissionRefusedError as error:
+            raise SettingsError(error.what, error.mend) from error
+    given = settings.load(path, required=is_there)
     if not given.has("resources"):
         given.add("resources", given.text("resource") or "gpu", path)
     return given
@@ -85,5 +96,16 @@ def _settings(path: str) -> Given:
 
 def _check_code() -> None:
     """Code that others may change would let them be root; by then it is too late, but it is said."""
-    package = os.path.dirname(os.path.abspath(__file__))
-    check_roots(f"{package}/privileged.py")
+    package = os.path.dirname(os.path.realpath(__file__))
+    release = os.path.dirname(package)
+    ownership.check(package)
+    folders = [folder for folder in (f"{release}/bin", package) if os.path.isdir(folder)]
+    ownership.check(folders[0])
+    for folder in folders:
+        for entry in os.scandir(folder):
+            ownership.check_status(entry.path, entry.stat(follow_symlinks=False), entry.path)
+            if entry.is_dir(follow_symlinks=False):
+                folders.append(entry.path)
+    for entry in os.scandir(release):
+        if entry.name.endswith(".py"):  # pynvml
+            ownership.check(entry.path)

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from tests.isolation.confining import CARDS, opens
+from tests.isolation.confining import CARDS, any_view, opens
 from tests.isolation.installation import SCRIPT
 from tests.isolation.lab import Lab
 from tests.support.interpreters import VERSIONS, interpreter
 
 
+@any_view
 @pytest.mark.parametrize("version", VERSIONS)
 def test_an_owner_is_confined_under_every_supported_python(lab: Lab, version: str) -> None:
     python = interpreter(version)

@@ -54,8 +54,10 @@ def ways_out(socket_path: str, uid: int) -> tuple[str, ...]:
         body = _padded(first, 4) + _padded(_text(""), 4) + _NOBODY
         messages.append(_message(serial, path, _MANAGER, f"{_MANAGER}.{interface}", member, signature, body))
     answers = _ask(socket_path, uid, messages, {1, *questions})
-    if answers is None or answers[1]:
-        return ()  # no bus, or none that this uid may use
+    if answers is None:
+        return ()  # no bus, or none that knows this uid
+    if answers[1]:
+        raise BusError(f"the bus refuses the connection: {answers[1]}")  # one too many, say
     names = {serial: f"{interface}.{member}" for serial, (_, interface, member, _, _) in questions.items()}
     return tuple([names[serial] for serial in questions if _passed(answers[serial])])
 
@@ -79,23 +81,33 @@ def _ask(socket_path: str, uid: int, messages: Iterable[bytes], awaited: set[int
         if not _line(connection).startswith(b"OK "):
             return None  # the bus doesn't know this uid
         connection.sendall(b"BEGIN\r\n" + b"".join(messages))
-        return _answers(connection, awaited)
+        return _answers(connection, awaited, uid)
     except (OSError, struct.error, IndexError, UnicodeDecodeError) as error:
         raise BusError(f"{socket_path}: {error!r}") from error
     finally:
         connection.close()
 
 
-def _answers(connection: _socket.socket, awaited: set[int]) -> dict[int, str] | None:
+def _answers(connection: _socket.socket, awaited: set[int], uid: int) -> dict[int, str] | None:
     answers: dict[int, str] = {}
     try:
         while awaited - set(answers):
             answers.update(_answer(connection))
     except _ClosedError:
-        if not answers:
+        if not answers and _is_nobody(uid):
             return None  # it takes nobody who isn't in the user database
         raise
     return answers
+
+
+def _is_nobody(uid: int) -> bool:
+    import pwd
+
+    try:
+        pwd.getpwuid(uid)
+    except KeyError:
+        return True
+    return False
 
 
 def _line(connection: _socket.socket) -> bytes:

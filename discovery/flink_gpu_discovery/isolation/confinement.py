@@ -6,6 +6,7 @@ import os
 
 from flink_gpu_discovery import cgroups
 from flink_gpu_discovery.errors import SystemRefusedError
+from flink_gpu_discovery.host import read_file
 from flink_gpu_discovery.isolation import hierarchies, migration
 from flink_gpu_discovery.isolation.proof import Credentials, check_powerless, examine
 
@@ -48,20 +49,32 @@ class Confinement:
 
     def exists(self) -> bool:
         """Whether the cgroup is there."""
-        return os.path.isdir(self.folder)
+        try:
+            os.stat(self.folder)
+        except FileNotFoundError:
+            return False
+        except OSError as error:
+            raise self._unknown(error) from error
+        return True
 
     def is_empty(self) -> bool:
         """Whether nothing runs in it, or it isn't there."""
-        return not cgroups.pids_below(self.folder)
+        try:
+            return not cgroups.pids_below(self.folder)
+        except OSError as error:
+            raise self._unknown(error) from error
 
     def make(self) -> None:
         """Make the cgroup if it isn't there; root's, as everything in it."""
         if self.exists():
-            return
+            if not self.is_empty():
+                return
+            self.remove()  # who knows who made it
         self._made = True  # before it is, so that an interruption in between leaves nothing behind
         try:
             os.mkdir(self.folder, 0o755)
         except OSError as error:
+            self._made = False  # what is there all the same isn't ours to undo
             raise SystemRefusedError(
                 f"cannot make the cgroup {self.folder}: {error.strerror}",
                 "see that the cgroup tree is mounted writable, and cgroup.max.descendants of those above",
@@ -94,7 +107,7 @@ class Confinement:
         """What is wrong with the confinement of a live owner (nothing: it holds), and notes."""
         who = Credentials.of(self._host, owner.pid)
         check_powerless(who)
-        seen = examine(self.folder, rules, who, self._doors(), f"{self._host.run}/dbus/system_bus_socket", seconds)
+        seen = examine(self.folder, rules, who, self._doors(), self._buses(), seconds)
         outside = [] if self.holds(owner) else [f"{owner} is not in {self.folder}"]
         notes = [f"{owner} runs as root, which can leave any confinement"] if who.uid == 0 else []
         return (*outside, *seen.faults), (*notes, *seen.notes)
@@ -107,6 +120,13 @@ class Confinement:
         if self._hierarchy.is_v2:
             return hierarchies.ancestry(self._hierarchy.mount_point, self.folder)
         return hierarchies.tree(self._hierarchy.mount_point)
+
+    def _buses(self) -> tuple[str, ...]:
+        """The system bus as this process sees it, and as systemd does: a unit may hide it from its own processes."""
+        socket = f"{self._host.run}/dbus/system_bus_socket"
+        if read_file(f"{self._host.proc}/1/comm") != b"systemd\n":
+            return (socket,)
+        return socket, f"{self._host.proc}/1/root{socket}"
 
     def holds(self, owner: Owner) -> bool:
         """Whether the owner is in it."""
@@ -124,6 +144,9 @@ class Confinement:
         if self.exists():
             migration.empty(self.folder, self._processes)
             self.remove()
+
+    def _unknown(self, error: OSError) -> SystemRefusedError:
+        return SystemRefusedError(f"the cgroup {self.folder} can't be looked at: {error.strerror}", "see 'dmesg'")
 
     def remove(self) -> None:
         """Remove the cgroup, which must be empty."""

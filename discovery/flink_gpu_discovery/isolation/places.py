@@ -26,7 +26,7 @@ _NONE_MEND = "mount cgroup2 (and give it CAP_SYS_ADMIN, or CAP_BPF and CAP_NET_A
 def at(host: Host, processes: Processes, folder: str) -> Confinement:
     """The confinement that the ledger says is at ``folder``; ``SystemRefusedError`` if no hierarchy is there now."""
     for hierarchy in _usable(host):
-        if folder.startswith(f"{hierarchy.mount_point}/"):
+        if folder.startswith(f"{hierarchy.mount_point}/") and ".." not in folder.split("/"):
             return Confinement(host, processes, hierarchy, folder)
     raise SystemRefusedError(f"no cgroup hierarchy is mounted above {folder}", "mount it where it was")
 

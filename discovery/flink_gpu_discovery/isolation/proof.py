@@ -18,12 +18,14 @@ from flink_gpu_discovery.isolation import bus  # not later: the owner may not be
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
     from typing import Final
 
     from flink_gpu_discovery.host import Host
     from flink_gpu_discovery.isolation.rules import DeviceNode, Rules
 
+_FACCESSAT2 = 439  # Linux 5.8, the same number everywhere: include/uapi/asm-generic/unistd.h
+_AT_FDCWD, _AT_EACCESS = -100, 0x200  # include/uapi/linux/fcntl.h
+_MOST_SECONDS = 3.0  # the lock is held meanwhile
 _DOORS = ("cgroup.procs", "cgroup.threads", "tasks")  # files that a process can be moved through
 # Capabilities with which a process undoes a confinement, by their numbers in include/uapi/linux/capability.h.
 _OPENERS = {
@@ -88,45 +90,56 @@ class Finding:
         self.notes: Final = notes
 
 
-def examine(folder: str, rules: Rules, owner: Credentials, tree: list[str], bus: str, seconds: float) -> Finding:
+def examine(
+    folder: str, rules: Rules, owner: Credentials, tree: list[str], buses: tuple[str, ...], seconds: float
+) -> Finding:
     """Try the rules in the cgroup ``folder``, and under the owner's uid the ways out of it.
 
-    These are the doors of the cgroups in ``tree`` (folders), and systemd's manager on the ``bus`` (a socket).
+    These are the doors of the cgroups in ``tree`` (folders), and systemd's manager on the ``buses`` (sockets).
 
     ``SystemRefusedError`` if the try itself fails, ``TryAgainError`` if it takes longer than ``seconds``. Root's own
     ways out are not tried: it has them.
     """
-    answered = bounded.ask("the proof of confinement", lambda: _try(folder, rules, owner, tree, bus), seconds)
+    answered = bounded.ask(
+        "the proof of confinement", lambda: _try(folder, rules, owner, tree, buses), min(seconds, _MOST_SECONDS)
+    )
     lines = [fields.split(line) for line in answered.output.splitlines()]
     if not lines or lines[-1] != ("end",):
         raise SystemRefusedError(
             f"the confinement can't be proven in {folder}: status {answered.status}: {answered.errors.strip()[-200:]}",
-            "give it CAP_SETUID and CAP_SETGID, and room for one more process in the cgroup",
+            "give it CAP_SETUID and CAP_SETGID (under systemd CAP_SYS_PTRACE, too), and room for a process in the cgroup",
         )
     return Finding(*[tuple([line[1] for line in lines if line[0] == kind]) for kind in ("fault", "note")])
 
 
-def _try(folder: str, rules: Rules, owner: Credentials, tree: list[str], socket: str) -> None:
+def _try(folder: str, rules: Rules, owner: Credentials, tree: list[str], buses: tuple[str, ...]) -> None:
+    """First the doors, from outside: where one is open, the owner could freeze in the cgroup who enters it.
+
+    With root as its real uid this process can't be signalled by the owner.
+    """
+    if owner.uid != 0:
+        sockets = _open_sockets(buses)
+        os.setgroups(owner.groups)
+        os.setresgid(owner.gid, owner.gid, owner.gid)
+        os.setresuid(0, owner.uid, 0)
+        _try_doors(folder, owner.uid, tree)
+        for socket in sockets:
+            _try_manager(owner.uid, f"/proc/self/fd/{socket}")
+        os.setresuid(0, 0, 0)
     cgroups.move(0, folder)
-    access = _access()
+    access = _Access()
     for node in rules.allowed_nodes:
         if access(node.path) == errno.EPERM:
             _say("fault", f"{node.path} is allotted but denied")
     for node in rules.denied_nodes:
         _expect_denied(node, access(node.path), (errno.EPERM,))
-    if owner.uid == 0:
-        _say("end")
-        return
-    os.setgroups(owner.groups)
-    os.setresgid(owner.gid, owner.gid, owner.gid)
-    os.setresuid(owner.uid, owner.uid, owner.uid)
-    for node in rules.allowed_nodes:
-        if access(node.path) == errno.EACCES and not os.access(node.path, os.R_OK):  # MIG's nodes are only read
-            _say("note", f"uid {owner.uid} may not open {node.path}, by its mode")
-    for node in rules.denied_nodes:
-        _expect_denied(node, access(node.path), (errno.EPERM, errno.EACCES))
-    _try_doors(folder, owner.uid, tree)
-    _try_manager(owner.uid, socket)
+    if owner.uid != 0:
+        access.become(owner.uid)
+        for node in rules.allowed_nodes:
+            if access(node.path) == errno.EACCES and access(node.path, os.R_OK) == errno.EACCES:  # MIG's are only read
+                _say("note", f"uid {owner.uid} may not open {node.path}, by its mode")
+        for node in rules.denied_nodes:
+            _expect_denied(node, access(node.path), (errno.EPERM, errno.EACCES))
     _say("end")
 
 
@@ -139,23 +152,42 @@ def _expect_denied(node: DeviceNode, answer: int, wanted: tuple[int, ...]) -> No
 
 
 def _try_doors(folder: str, uid: int, tree: list[str]) -> None:
-    """No cgroup may take the owner in. One that it may make cgroups in would."""
+    """No cgroup may take the owner in, nor may the owner make one that would. Opening a door moves nobody."""
     for door in [f"{cgroup}/{name}" for cgroup in tree for name in _DOORS]:
-        if os.access(door, os.W_OK):
+        if _opens(door):
             _say("fault", f"uid {uid} may write {door}, and leave its confinement by it")
             return
     for cgroup in tree:
-        if os.access(cgroup, os.W_OK):
+        if os.access(cgroup, os.W_OK, effective_ids=True):
             _say("fault", f"uid {uid} may make cgroups in {cgroup}")
             return
+    above = os.path.dirname(folder)
     try:
-        os.close(os.open(f"{os.path.dirname(folder)}/cgroup.procs", os.O_WRONLY | os.O_CLOEXEC))
-        _say("fault", f"uid {uid} may move itself to {os.path.dirname(folder)}")
+        os.close(os.open(f"{above}/cgroup.procs", os.O_WRONLY | os.O_CLOEXEC))
     except OSError as error:
         if error.errno != errno.EACCES:
-            _say(
-                "fault", f"moving to {os.path.dirname(folder)} fails with {error.strerror}, not for want of permission"
-            )
+            _say("fault", f"moving to {above} fails with {error.strerror}, not for want of permission")
+
+
+def _opens(door: str) -> bool:
+    try:
+        os.close(os.open(door, os.O_WRONLY | os.O_CLOEXEC | os.O_NONBLOCK))
+    except OSError:
+        return False
+    return True
+
+
+def _open_sockets(paths: tuple[str, ...]) -> list[int]:
+    """Those that are there, each once, held while this process is root: the owner may not get at them by path."""
+    sockets: dict[tuple[int, int], int] = {}
+    for path in paths:
+        try:
+            descriptor = os.open(path, os.O_PATH | os.O_CLOEXEC)
+        except (FileNotFoundError, NotADirectoryError):
+            continue
+        found = os.fstat(descriptor)
+        sockets.setdefault((found.st_dev, found.st_ino), descriptor)
+    return list(sockets.values())
 
 
 def _try_manager(uid: int, socket: str) -> None:
@@ -168,14 +200,31 @@ def _try_manager(uid: int, socket: str) -> None:
         _say("fault", f"uid {uid} may call {ways[0]} of systemd's manager, and leave its confinement by it")
 
 
-def _access() -> Callable[[str], int]:
-    """access(path, R_OK | W_OK) with its errno, which ``os.access`` keeps to itself; 0 if it may be opened."""
-    function = ctypes.CDLL(None, use_errno=True).access
+class _Access:
+    """access(2) with its errno, which ``os.access`` keeps to itself; 0 if the path may be opened like that."""
 
-    def ask(path: str) -> int:
-        return ctypes.get_errno() if function(os.fsencode(path), os.R_OK | os.W_OK) else 0
+    def __init__(self) -> None:
+        self._libc = ctypes.CDLL(None, use_errno=True)
+        self._flags = 0
 
-    return ask
+    def become(self, uid: int) -> None:
+        """Ask as this uid from now on: as the effective one, or where the kernel can't, as the real one."""
+        os.setresuid(0, uid, 0)
+        self._flags = _AT_EACCESS
+        if self("/", os.R_OK) == errno.ENOSYS:
+            self._flags = 0
+            os.setresuid(0, 0, 0)
+            os.setresuid(uid, uid, uid)
+
+    def __call__(self, path: str, mode: int = os.R_OK | os.W_OK) -> int:
+        name = os.fsencode(path)
+        if self._flags:
+            answer = self._libc.syscall(
+                ctypes.c_long(_FACCESSAT2), ctypes.c_int(_AT_FDCWD), name, ctypes.c_int(mode), ctypes.c_int(self._flags)
+            )
+        else:
+            answer = self._libc.access(name, mode)
+        return ctypes.get_errno() if answer else 0
 
 
 def _say(*values: str) -> None:

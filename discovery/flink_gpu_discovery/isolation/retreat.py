@@ -55,11 +55,16 @@ def reset_process() -> None:
     """
     os.chdir("/")
     os.closerange(3, 1024)
-    for act in (_raise_limits, _be_scheduled_as_usual, _score_as_usual):
+    for act in (_usual_slack, _raise_limits, _be_scheduled_as_usual, _score_as_usual):
         try:
             act()
         except OSError:
             continue  # without the capability for it, this one works under the caller's limits
+
+
+def _usual_slack() -> None:
+    with open("/proc/self/timerslack_ns", "w", encoding="ascii") as file:
+        file.write("50000")
 
 
 def _raise_limits() -> None:

@@ -221,25 +221,6 @@ def _made(path: str, flags: int, mode: int) -> int:
         os.umask(umask)
 
 
-def check_roots(path: str) -> None:
-    """``PermissionRefusedError`` if anybody but root could put something in the place of ``path`` or its folders."""
-    folder = os.path.realpath(os.path.dirname(path))
-    while True:
-        try:
-            found = os.lstat(folder)
-        except FileNotFoundError:
-            found = None
-        if found is not None and (found.st_uid != 0 or (found.st_mode & 0o022 and not found.st_mode & stat.S_ISVTX)):
-            raise PermissionRefusedError(
-                f"{folder} belongs to uid {found.st_uid} and has mode {stat.S_IMODE(found.st_mode):04o}, so others than"
-                f" root could replace {path}",
-                f"chown root:root {folder} && chmod 0755 {folder}",
-            )
-        if folder == "/":
-            return
-        folder = os.path.dirname(folder)
-
-
 def _check_folder(folder: str) -> None:
     """A folder that somebody else's link leads to is not where the ledger was meant to be."""
     try:

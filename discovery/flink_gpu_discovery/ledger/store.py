@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+
 from flink_gpu_discovery.errors import LedgerDamagedError
 from flink_gpu_discovery.ledger import fileformat, files, upstream
 from flink_gpu_discovery.ledger.lock import Lock
@@ -43,10 +45,16 @@ class Ledger:
             " look dead; use a local one",
         )
 
+    def check_place(self) -> None:
+        """``PermissionRefusedError`` if it is to be root's and somebody else could have put it there."""
+        if self._roots:
+            from flink_gpu_discovery import ownership
+
+            ownership.check(os.path.dirname(self.path))
+
     def lock(self, deadline: Deadline) -> Lock:
         """Hold it for a read that a ``replace`` follows."""
-        if self._roots:
-            files.check_roots(self.path)
+        self.check_place()
         return Lock(f"{self.path}.lock", deadline, self._host, self._modes)
 
     @property

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 
 from flink_gpu_discovery import interrupts
-from flink_gpu_discovery.errors import DiscoveryError, SystemRefusedError, UsageError
+from flink_gpu_discovery.errors import DiscoveryError, SystemRefusedError, ToldError
 from flink_gpu_discovery.isolation import places
 from flink_gpu_discovery.operations.confinements import Confinements
 from flink_gpu_discovery.operations.grant import Grant
@@ -41,13 +41,13 @@ class ConfinedGrant(Grant):
         after = decision.records
         rules = self._confinements.rules(after, self._owner.identity)
         confinement = self._confinements.of(before, self._owner, rules)
-        state = "pending" if confinement.exists() else "joining"
+        state = "joining" if confinement.is_empty() else "pending"
         changed = bool(decision.granted) or self._has_moved(before, confinement)
+        for owner in _losers(decision):  # while the ledger still names their confinements
+            self._confinements.settle(owner, before, after)
         if changed:
             self._write(lock, self._with_cgroup(decision, confinement, state))
         self._confinement = confinement
-        for owner in _losers(decision):
-            self._confinements.settle(owner, before, after)
         confinement.make()
         confinement.enforce(rules)
         spared = frozenset([os.getpid(), *self._context.caller.chain])
@@ -63,10 +63,7 @@ class ConfinedGrant(Grant):
         return any([record.cgroup != confinement.folder for record in own])
 
     def _check_caller(self) -> None:
-        """The chain stands and the owner lives; a PID alone could be somebody else's by now."""
-        super()._check_caller()
-        if not self._context.processes.is_alive(self._owner):
-            raise UsageError(f"{self._owner} has ended meanwhile", "nothing was recorded")
+        self._context.check_caller(self._owner)
 
     def _with_cgroup(self, decision: Decision, confinement: Confinement, state: str) -> tuple[Record, ...]:
         """The records afterwards. An owner has one cgroup, also if its earlier one has vanished."""
@@ -91,7 +88,7 @@ class ConfinedGrant(Grant):
         try:
             self._release(before, decision)
         except DiscoveryError as error:
-            if isinstance(cause, DiscoveryError):
+            if isinstance(cause, ToldError):
                 what = f"{cause.what}; undoing it failed: {error.what}"
                 raise SystemRefusedError(what, "'reclaim' tries again") from cause
             raise

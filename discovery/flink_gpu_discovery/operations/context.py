@@ -38,6 +38,12 @@ class Context:
         self.deadline: Final = deadline
         self.processes: Final = processes
 
+    def check_caller(self, owner: Owner) -> None:
+        """``UsageError`` unless the chain stands and the owner lives; a PID alone could be somebody else's by now."""
+        self.caller.check()
+        if not self.processes.is_alive(owner):
+            raise UsageError(f"{owner} has ended meanwhile", "nothing was recorded")
+
     def owner(self) -> Owner:
         """The task executor on whose behalf this is; ``UsageError`` if it can't own GPUs."""
         owner = self.processes.owner(self.caller.owner_pid)

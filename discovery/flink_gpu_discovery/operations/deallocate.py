@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from flink_gpu_discovery import allocation
+from flink_gpu_discovery import allocation, interrupts
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -56,10 +56,21 @@ def _of_confined(context: Context, ledger: Ledger, owner: Owner) -> None:
         if len(after) == len(before):
             return
         rules = confinements.rules(after, owner.identity)
+        context.check_caller(owner)
         confinement = confinements.of(before, owner, rules)
-        confinement.make()
-        confinement.enforce(rules)
-        confinement.admit(owner, frozenset([os.getpid(), *context.caller.chain]), context.deadline)
-        confinement.prove(owner, rules, context.deadline.remaining())
-        context.deadline.check("before giving back the GPUs")
-        ledger.replace(lock, after)
+        try:
+            confinement.make()
+            confinement.enforce(rules)
+            confinement.admit(owner, frozenset([os.getpid(), *context.caller.chain]), context.deadline)
+            confinement.prove(owner, rules, context.deadline.remaining())
+            context.check_caller(owner)
+            context.deadline.check("before giving back the GPUs")
+            ledger.replace(lock, after)
+        except BaseException:
+            interrupts.ignore_signals()
+            interrupts.lift_limit()
+            if not confinement.withdraw() and confinement.exists():
+                confinement.enforce(confinements.rules(before, owner.identity))
+            if not ledger.holds(before):
+                ledger.replace(lock, before)
+            raise

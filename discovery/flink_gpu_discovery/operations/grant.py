@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from flink_gpu_discovery import allocation, interrupts
-from flink_gpu_discovery.errors import DiscoveryError, UsageError
+from flink_gpu_discovery.errors import DiscoveryError, ToldError, UsageError
 from flink_gpu_discovery.host import utc_now
 from flink_gpu_discovery.ledger.store import Ledger
 from flink_gpu_discovery.operations import answers
@@ -130,7 +130,7 @@ class Grant:
             if not self._ledger.holds(before):
                 self._ledger.replace(lock, before)
         except DiscoveryError as error:
-            if isinstance(cause, DiscoveryError):
+            if isinstance(cause, ToldError):
                 what = f"{cause.what}; the GPUs may stay recorded, since {error.what}"
                 raise type(cause)(what, "call again to get them") from cause
 

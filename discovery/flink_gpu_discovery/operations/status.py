@@ -41,7 +41,8 @@ class Status:
 
 def status(context: Context) -> Status:
     """Read the ledger and ask for the GPUs; a driver that doesn't answer is a note, since the ledger does."""
-    ledger = Ledger(context.options.ledger, context.host)
+    ledger = Ledger(context.options.ledger, context.host, roots=context.options.isolate)
+    ledger.check_place()
     records = ledger.read()
     notes = [*ledger.warnings(), *_elsewhere(context, records)]
     liveness = {record.owner.identity: context.processes.liveness(record.owner) for record in records}
@@ -71,7 +72,7 @@ def _elsewhere(context: Context, records: tuple[Record, ...]) -> list[str]:
 def _confinements(context: Context, records: tuple[Record, ...], seen: Inventory | None) -> dict[Identity, str]:
     """Of each owner with a cgroup, asked of the kernel rather than of the ledger; that takes root."""
     confined = {record.owner.identity: record.owner for record in records if record.cgroup}
-    if not confined:
+    if not confined or not context.options.isolate:
         return {}
     if os.geteuid() != 0:
         return dict.fromkeys(confined, "unknown: ask as root")
