@@ -107,7 +107,7 @@ def examine(
     if not lines or lines[-1] != ("end",):
         raise SystemRefusedError(
             f"the confinement can't be proven in {folder}: status {answered.status}: {answered.errors.strip()[-200:]}",
-            "give it CAP_SETUID and CAP_SETGID (under systemd CAP_SYS_PTRACE, too), and room for a process in the cgroup",
+            "give it CAP_SETUID and CAP_SETGID (under systemd CAP_SYS_PTRACE, too), and room in the cgroup",
         )
     return Finding(*[tuple([line[1] for line in lines if line[0] == kind]) for kind in ("fault", "note")])
 
