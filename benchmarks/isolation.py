@@ -3,8 +3,8 @@
     python3 benchmarks/isolation.py [--rounds N]     as root, on a machine with device cgroups
 
 Every call is the first one of a new task executor that asks for 2 simulated GPUs with device nodes. The coordinated
-and the confined call of a root task executor differ by the confinement alone; the third is an unprivileged one's, and
-goes through sudo and a second interpreter.
+and the confined call of a root task executor (of the root program itself) differ by the confinement alone; the third is
+an unprivileged one's, and goes through sudo and a second interpreter.
 """
 
 from __future__ import annotations
@@ -20,11 +20,10 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from benchmarks.measure import describe_machine
 from tests.isolation.hierarchies import VIEWS, why_impossible
-from tests.isolation.installation import prepare_release
+from tests.isolation.installation import ROOT_SCRIPT, SCRIPT, prepare_release
 from tests.isolation.lab import FLINK, Lab
 
 COORDINATION = "/run/coordination-ledger"  # elsewhere than the usual one, lest the two modes refuse each other
-SCRIPT = "/usr/local/bin/flink-gpu-discovery"
 SIZES = (8, 256)
 OWNERS = (0, 32)
 TIMED = """
@@ -51,7 +50,7 @@ class Bench:
     def time(self, words: tuple[str, ...], uid: int) -> float:
         """Milliseconds of one call by a new task executor."""
         executor = self._lab.executor(uid=uid)
-        code, milliseconds, said = executor.evaluate(TIMED.format(words=[SCRIPT, *words]))
+        code, milliseconds, said = executor.evaluate(TIMED.format(words=words))
         executor.kill()
         if code:
             raise SystemExit(f"{' '.join(words)}: exit {code}: {said}")
@@ -72,9 +71,9 @@ class Bench:
 
 
 VARIANTS = {
-    "coordinated, root": (("2", "--ledger", COORDINATION), 0),
-    "confined, root": (("2", "--isolate"), 0),
-    "confined, through sudo": (("2", "--isolate"), FLINK),
+    "coordinated, root": ((SCRIPT, "2", "--ledger", COORDINATION), 0),
+    "confined, root": ((ROOT_SCRIPT, "allocate", "2"), 0),
+    "confined, through sudo": ((SCRIPT, "2", "--isolate"), FLINK),
 }
 
 

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 _SIGKILL = 9  # asm-generic/signal.h; importing ``signal`` takes as long as the rest of the call
 _LARGEST_OUTPUT_BYTES = 1024 * 1024
 _PAUSE_SECONDS = 0.02
+_LAST_PAUSE_SECONDS = 0.0002  # its pipes are closed, so it ends just now
 
 
 class Answer:
@@ -155,12 +156,15 @@ def _ended(child: int) -> tuple[int, int]:
 
 def _wait_for_output(pipes: tuple[_Pipe, _Pipe], end: float) -> None:
     """Sleep until a pipe has something, or for a moment: a child may end while a grandchild keeps the pipes."""
+    left = max(0.0, end - time.monotonic())
+    if not any([pipe.open for pipe in pipes]):
+        time.sleep(min(_LAST_PAUSE_SECONDS, left))
+        return
     poll = select.poll()
     for pipe in pipes:
         if pipe.open:
             poll.register(pipe.descriptor, select.POLLIN)
-    pause = min(_PAUSE_SECONDS if any([pipe.open for pipe in pipes]) else 0.001, max(0.0, end - time.monotonic()))
-    poll.poll(pause * 1000)
+    poll.poll(min(_PAUSE_SECONDS, left) * 1000)
 
 
 def _kill(child: int) -> None:

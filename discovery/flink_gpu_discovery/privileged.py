@@ -9,19 +9,18 @@ import os
 import stat
 import sys
 
-from flink_gpu_discovery import arguments, callers, cli, interrupts, mounts, ownership, settings
 from flink_gpu_discovery.errors import PermissionRefusedError, SettingsError, UsageError
-from flink_gpu_discovery.given import Given
 from flink_gpu_discovery.host import Deadline, Host
-from flink_gpu_discovery.isolation import retreat
-from flink_gpu_discovery.operations.context import Context
-from flink_gpu_discovery.options import settle
-from flink_gpu_discovery.processes import Processes
+from flink_gpu_discovery.isolation.retreat import Leaving, reset_process
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from typing import NoReturn
+
+    from flink_gpu_discovery.arguments import Request
+    from flink_gpu_discovery.given import Given
+    from flink_gpu_discovery.operations.context import Context
 
 _GRACE_SECONDS = 0.5  # beyond the deadline that all else keeps: for what blocks all the same
 _ENVIRONMENT = {"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "LC_ALL": "C"}
@@ -36,11 +35,21 @@ def run() -> NoReturn:
 
 
 def main(words: list[str], environment: Mapping[str, str], host: Host) -> int:
-    """Carry out one command as root for the user that called sudo; returns the exit code."""
-    return cli.guarded(words, lambda: _carry_out(words, environment, host))
+    """Carry out one command as root for the user that called sudo; returns the exit code.
+
+    All else is imported while the caller's cgroups are left, which takes as long.
+    """
+    leaving = Leaving(host)
+    if os.geteuid() == 0:
+        leaving.start()
+    from flink_gpu_discovery import cli
+
+    return cli.guarded(words, lambda: _carry_out(words, environment, host, leaving))
 
 
-def _carry_out(words: list[str], environment: Mapping[str, str], host: Host) -> None:
+def _carry_out(words: list[str], environment: Mapping[str, str], host: Host, leaving: Leaving) -> None:
+    from flink_gpu_discovery import arguments, cli, interrupts
+
     interrupts.ignore_relayed_signals()
     if os.geteuid() != 0:
         raise PermissionRefusedError(
@@ -51,14 +60,27 @@ def _carry_out(words: list[str], environment: Mapping[str, str], host: Host) -> 
     request = arguments.parse_privileged(words)
     if request.command == "allocate":
         _check_output()
+        import flink_gpu_discovery.isolation.v2
+        import flink_gpu_discovery.operations.confined_grant  # noqa: F401
+    context = _context(request, environment, host)
+    leaving.finish()
+    reset_process()
+    interrupts.limit(context.deadline.remaining() + _GRACE_SECONDS)
+    cli.operate(request, context)
+
+
+def _context(request: Request, environment: Mapping[str, str], host: Host) -> Context:
+    from flink_gpu_discovery import callers
+    from flink_gpu_discovery.operations.context import Context
+    from flink_gpu_discovery.options import settle
+    from flink_gpu_discovery.processes import Processes
+
     processes = Processes(host)
     caller = callers.through_sudo(host, processes, environment)
-    retreat.leave_cgroups(host)
-    retreat.reset_process()
     request.given.add("isolate", "yes", "--isolate")
     options = settle(request.given, _settings(f"{host.etc}/flink-gpu-discovery.conf"), host.run)
     deadline = Deadline(start=processes.started_at(caller.first), seconds=options.deadline_seconds)
-    context = Context(
+    return Context(
         host=host,
         caller=caller,
         environment=_ENVIRONMENT,
@@ -66,8 +88,6 @@ def _carry_out(words: list[str], environment: Mapping[str, str], host: Host) -> 
         deadline=deadline,
         processes=processes,
     )
-    interrupts.limit(deadline.remaining() + _GRACE_SECONDS)
-    cli.operate(request, context)
 
 
 def _check_output() -> None:
@@ -75,12 +95,16 @@ def _check_output() -> None:
     kind = os.fstat(1).st_mode
     if stat.S_ISFIFO(kind) or stat.S_ISSOCK(kind) or stat.S_ISCHR(kind):
         return
+    from flink_gpu_discovery import mounts
+
     if not stat.S_ISREG(kind) or mounts.is_fuse(1):
         raise UsageError("standard output is no pipe, socket, terminal or plain file", "read the answer from a pipe")
 
 
 def _settings(path: str) -> Given:
     """Root's own settings. Without a list of ``resources`` there is the one that has no name of its own."""
+    from flink_gpu_discovery import ownership, settings
+
     is_there = os.path.lexists(path)
     if is_there:
         ownership.check(os.path.dirname(path))
@@ -96,6 +120,8 @@ def _settings(path: str) -> Given:
 
 def _check_code() -> None:
     """Code that others may change would let them be root; by then it is too late, but it is said."""
+    from flink_gpu_discovery import ownership
+
     package = os.path.dirname(os.path.realpath(__file__))
     release = os.path.dirname(package)
     ownership.check(package)

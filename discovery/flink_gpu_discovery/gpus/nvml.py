@@ -6,7 +6,6 @@ One GPU that can't be asked is left out with a note, and does not hide the other
 
 from __future__ import annotations
 
-import gc
 import os
 import sys
 
@@ -98,7 +97,6 @@ def _imported() -> Any:
     module: Any = type(os)("ctypes.util")
     module.find_library = _find_library
     sys.modules.setdefault("ctypes.util", module)
-    gc.disable()  # for a process as short as this one, collecting costs more than it frees
     import pynvml
 
     return pynvml

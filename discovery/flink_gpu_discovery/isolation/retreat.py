@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import _thread
 import os
+import time
 
 from flink_gpu_discovery import cgroups
 from flink_gpu_discovery.errors import SystemRefusedError
@@ -10,6 +12,8 @@ from flink_gpu_discovery.isolation import hierarchies
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Final
+
     from flink_gpu_discovery.host import Host
     from flink_gpu_discovery.isolation.hierarchies import Hierarchy
 
@@ -21,31 +25,74 @@ _USUAL_LIMITS = {_OPEN_FILES: 1024}
 
 def leave_cgroups(host: Host) -> None:
     """Move this process to the top of every mounted hierarchy; ``SystemRefusedError`` if it can't."""
-    present = hierarchies.membership(host, "self")
-    for hierarchy in hierarchies.mounted(host):
-        if present.get(hierarchy.controllers, "/") == hierarchy.root:
-            continue
+    leaving = Leaving(host)
+    leaving.start()
+    leaving.finish()
+
+
+class Leaving:
+    """Leave them while something else is done that starts no child: importing, say.
+
+    The first move of a process between cgroups takes a grace period of the kernel, several milliseconds of waiting.
+    """
+
+    __slots__ = ("_ahead", "_done", "_error")
+
+    def __init__(self, host: Host) -> None:
+        present = hierarchies.membership(host, "self")
+        self._ahead: Final = [
+            hierarchy
+            for hierarchy in hierarchies.mounted(host)
+            if present.get(hierarchy.controllers, "/") != hierarchy.root
+        ]
+        self._done: Final = _thread.allocate_lock()
+        self._error: BaseException | None = None
+
+    def start(self) -> None:
+        """Begin, in a thread; where there is nothing to leave, without one."""
+        if self._ahead:
+            self._done.acquire()
+            _thread.start_new_thread(self._leave, ())
+            time.sleep(0.0001)  # lets the thread get as far as to its first wait
+
+    def finish(self) -> None:
+        """Wait until it is done; ``SystemRefusedError`` if it can't be."""
+        self._done.acquire()
+        if self._error is not None:
+            raise self._error
+
+    def _leave(self) -> None:
         try:
-            _enter(hierarchy)
-        except OSError as error:
+            for hierarchy in self._ahead:
+                _enter(hierarchy)
+        except BaseException as error:  # told by the main thread
+            self._error = error
+        finally:
+            self._done.release()
+
+
+def _enter(hierarchy: Hierarchy) -> None:
+    try:
+        cgroups.move(0, hierarchy.mount_point)
+    except OSError as error:
+        if not hierarchy.is_v2 or not _took_shelter(hierarchy):
             raise SystemRefusedError(
                 f"cannot leave the caller's cgroup for {hierarchy.mount_point}: {error.strerror}",
                 "see that the cgroup trees are mounted writable",
             ) from error
 
 
-def _enter(hierarchy: Hierarchy) -> None:
+def _took_shelter(hierarchy: Hierarchy) -> bool:
+    shelter = f"{hierarchy.mount_point}/{_SHELTER}"
     try:
-        cgroups.move(0, hierarchy.mount_point)
-    except OSError:
-        if not hierarchy.is_v2:
-            raise
-        shelter = f"{hierarchy.mount_point}/{_SHELTER}"
         try:
             os.mkdir(shelter, 0o755)
         except FileExistsError:
             pass
         cgroups.move(0, shelter)
+    except OSError:
+        return False
+    return True
 
 
 def reset_process() -> None:

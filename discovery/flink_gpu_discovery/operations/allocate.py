@@ -39,9 +39,14 @@ def allocate(context: Context, amount: int, deliver: Callable[[str], None]) -> t
     wait_until = time.monotonic() + options.wait_seconds
     owner = context.owner() if options.coordinate else None
     if options.isolate:
-        from flink_gpu_discovery.isolation.retreat import leave_cgroups
+        from flink_gpu_discovery.isolation.retreat import Leaving
 
-        leave_cgroups(context.host)
+        leaving = Leaving(context.host)
+        leaving.start()
+        import flink_gpu_discovery.isolation.v2
+        import flink_gpu_discovery.operations.confined_grant  # noqa: F401
+
+        leaving.finish()
     sight = look(context)
     while True:
         try:
