@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import os
 import stat
-import subprocess
-import sys
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from types import TracebackType
 
-from tests.support.script import PATH, run
+from tests.support.companion import Companion
+from tests.support.script import run
 
 _NOBODY = 65534
 _GPUS = 4
@@ -59,13 +57,13 @@ def show(folder: str) -> None:
         print("\n$ flink-gpu-discovery status --isolate\n")
         print(run("status", *options).out, end="")
         for executor in executors:
-            executor.end()
+            executor.kill()
         if run("reclaim", *options).code != 0 or "held" not in run("status", *options).out:
             raise DemoError("the ledger of isolation is not empty")
 
 
 def _tell(executor: _Unprivileged, place: int, printed: str, own: set[int]) -> None:
-    answers = [executor.open(f"{_NAME}{number}") for number in range(_GPUS)]
+    answers = [executor.ask(f"{_NAME}{number}") for number in range(_GPUS)]
     name = f"TaskManager {place + 1} (pid {executor.pid}, uid {_NOBODY})"
     print(f"  {name}: {printed}, opening GPU 0..{_GPUS - 1}: {' '.join(answers)}")
     expected = ["ENXIO" if number in own else "EPERM" for number in range(_GPUS)]
@@ -91,44 +89,13 @@ def _nodes() -> Iterator[int]:
             path.unlink()
 
 
-class _Unprivileged:
-    """A process of user nobody that opens what it is told to."""
+class _Unprivileged(Companion):
+    """A process of user nobody that opens what it is told to: ``opened``, or the error's name."""
 
     def __init__(self) -> None:
-        self._process = subprocess.Popen(
-            [sys.executable, "-I", "-S", "-c", _BODY],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            env={"PATH": PATH},
-            text=True,
-        )
-        assert self._process.stdout is not None
-        if self._process.stdout.readline() != "ready\n":
+        super().__init__(_BODY)
+        if self.hear() != "ready":
             raise DemoError(f"no process could be started as uid {_NOBODY}")
-
-    @property
-    def pid(self) -> int:
-        return self._process.pid
-
-    def open(self, path: str) -> str:
-        """``opened``, or the error's name."""
-        assert self._process.stdin is not None
-        assert self._process.stdout is not None
-        self._process.stdin.write(f"{path}\n")
-        self._process.stdin.flush()
-        return self._process.stdout.readline().strip()
-
-    def end(self) -> None:
-        self._process.kill()
-        self._process.wait(timeout=10)
 
     def __enter__(self) -> _Unprivileged:
         return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.end()
-        for pipe in (self._process.stdin, self._process.stdout):
-            if pipe is not None:
-                pipe.close()

@@ -10,11 +10,15 @@ from pathlib import Path
 
 import pytest
 
+from tests.isolation.conftest import nvml_library, release
+
 from .cluster import Cluster
 from .configuration import GpuSettings
 from .daemon import Daemon
 from .job import ReportJob, compile_job
 from .script import Script
+
+__all__ = ["nvml_library", "release"]
 
 FLINK_VERSION = "2.3.0"
 FETCH = Path(__file__).parents[2] / "tools" / "fetch_flink.py"

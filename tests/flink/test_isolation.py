@@ -15,9 +15,8 @@ import pytest
 
 from tests.isolation.cards import Card
 from tests.isolation.hierarchies import VIEWS, WITH_V1, View, why_impossible
-from tests.isolation.installation import SCRIPT, prepare_release
-from tests.isolation.lab import FLINK, SCENARIO, Lab
-from tests.standins.nvml.build import build, missing_compiler
+from tests.isolation.installation import SCRIPT
+from tests.isolation.lab import FLINK, Lab
 
 from .cluster import Cluster
 from .configuration import GpuSettings
@@ -94,20 +93,6 @@ class Stage:
         """Return the cgroups of confined owners, wherever in the lab."""
         tops = {folder.parent for folder in self.lab.cgroup("tests").folders}
         return [found for top in tops for found in top.rglob("flink-gpu-*")]
-
-
-@pytest.fixture(scope="module")
-def nvml_library(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    reason = missing_compiler()
-    if reason:
-        pytest.skip(reason)
-    return build(tmp_path_factory.mktemp("nvml"), default_scenario=SCENARIO)
-
-
-@pytest.fixture(scope="module")
-def release(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    pytest.importorskip("pynvml", reason="nvidia-ml-py is not installed, so nothing can call the stand-in")
-    return prepare_release(tmp_path_factory.mktemp("release"))
 
 
 @pytest.fixture(scope="module", params=VIEWS)

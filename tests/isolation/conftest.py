@@ -8,9 +8,11 @@ from pathlib import Path
 
 import pytest
 
+from tests.isolation.agent import Agent
 from tests.isolation.hierarchies import VIEWS, View, why_impossible
 from tests.isolation.installation import prepare_release
 from tests.isolation.lab import SCENARIO, Lab
+from tests.isolation.privileged_calls import CARDS
 from tests.standins.nvml.build import build, missing_compiler
 
 
@@ -60,3 +62,16 @@ def new_lab(tmp_path: Path, nvml_library: Path, release: Path) -> Iterator[Calla
 def lab(view: View, new_lab: Callable[..., Lab]) -> Lab:
     """A lab in each view."""
     return new_lab(view)
+
+
+@pytest.fixture
+def host(lab: Lab) -> Lab:
+    """A lab with four NVIDIA GPUs, for the tests of the privileged path."""
+    lab.nvidia(*CARDS)
+    return lab
+
+
+@pytest.fixture
+def executor(host: Lab) -> Agent:
+    """A task executor of user flink on it."""
+    return host.executor()

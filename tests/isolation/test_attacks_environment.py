@@ -77,11 +77,6 @@ def host(lab: Lab) -> Lab:
     return lab
 
 
-@pytest.fixture
-def executor(host: Lab) -> Agent:
-    return host.executor()
-
-
 def plant(folder: Path) -> None:
     for name in MODULES:
         path = folder / "modules" / f"{name}.py"

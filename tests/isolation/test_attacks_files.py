@@ -13,7 +13,6 @@ from tests.isolation.installation import CURRENT, SCRIPT, sudo_rules
 from tests.isolation.lab import FLINK, SETTINGS, Lab
 from tests.isolation.privileged_calls import (
     ASK,
-    CARDS,
     HOME,
     LEDGER,
     ONE_VIEW,
@@ -30,17 +29,6 @@ RUN = "/run/flink-gpu-discovery"
 TENANT = 7003
 
 _DEPTH = 1100
-
-
-@pytest.fixture
-def host(lab: Lab) -> Lab:
-    lab.nvidia(*CARDS)
-    return lab
-
-
-@pytest.fixture
-def executor(host: Lab) -> Agent:
-    return host.executor()
 
 
 def names(folder: Path) -> list[str]:

@@ -7,20 +7,9 @@ import pytest
 from tests.isolation.agent import Agent, AgentError
 from tests.isolation.installation import ROOT_SCRIPT, SCRIPT
 from tests.isolation.lab import Lab
-from tests.isolation.privileged_calls import CARDS, ONE_VIEW, SUDO, held, opens, refused, unchanged
+from tests.isolation.privileged_calls import ONE_VIEW, SUDO, held, opens, refused, unchanged
 
 pytestmark = pytest.mark.parametrize("view", ONE_VIEW, indirect=True)
-
-
-@pytest.fixture
-def host(lab: Lab) -> Lab:
-    lab.nvidia(*CARDS)
-    return lab
-
-
-@pytest.fixture
-def executor(host: Lab) -> Agent:
-    return host.executor()
 
 
 @pytest.mark.parametrize(

@@ -33,11 +33,6 @@ def host(lab: Lab) -> Lab:
     return lab
 
 
-@pytest.fixture
-def executor(host: Lab) -> Agent:
-    return host.executor()
-
-
 def plant(host: Lab, executor: Agent, ledger: str) -> None:
     """As the user: a record of its own whose cgroup leads out of the tree, to a link in the place of its door."""
     assert executor.call(SCRIPT, "1", "--coordinate", "--backend", "nvml", "--ledger", ledger).out == "0\n"

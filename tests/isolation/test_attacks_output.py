@@ -11,7 +11,6 @@ from tests.isolation.agent import Agent
 from tests.isolation.lab import OTHER, Lab
 from tests.isolation.privileged_calls import (
     ASK,
-    CARDS,
     ONE_VIEW,
     SUDO,
     held,
@@ -45,17 +44,6 @@ SINKS = {
         "out = a.fileno()"
     ),
 }
-
-
-@pytest.fixture
-def host(lab: Lab) -> Lab:
-    lab.nvidia(*CARDS)
-    return lab
-
-
-@pytest.fixture
-def executor(host: Lab) -> Agent:
-    return host.executor()
 
 
 def begin_into(executor: Agent, sink: str, *words: str) -> None:

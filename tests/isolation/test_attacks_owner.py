@@ -12,7 +12,6 @@ from tests.isolation.installation import ROOT_SCRIPT, SCRIPT
 from tests.isolation.lab import FLINK, OTHER, Lab
 from tests.isolation.privileged_calls import (
     ASK,
-    CARDS,
     HOME,
     ONE_VIEW,
     SUDO,
@@ -36,17 +35,6 @@ def turn(): os.setgroups([]); os.setresgid({uid}, {uid}, {uid}); os.setresuid({u
 done = subprocess.run({words!r}, preexec_fn=turn, capture_output=True, text=True)
 result = [done.returncode, done.stdout, done.stderr]
 """
-
-
-@pytest.fixture
-def host(lab: Lab) -> Lab:
-    lab.nvidia(*CARDS)
-    return lab
-
-
-@pytest.fixture
-def executor(host: Lab) -> Agent:
-    return host.executor()
 
 
 @pytest.mark.parametrize("uid", ["7002", "0", "", "-1", "7001x", "99999999999"])

@@ -55,11 +55,6 @@ def host(lab: Lab) -> Lab:
     return lab
 
 
-@pytest.fixture
-def executor(host: Lab) -> Agent:
-    return host.executor()
-
-
 def replace(host: Lab, owner: Agent, uid: int = FLINK) -> int:
     """End the owner, and start another process under its PID."""
     cgroup = owner.cgroup

@@ -11,7 +11,6 @@ from tests.isolation.installation import SCRIPT
 from tests.isolation.lab import OTHER, Lab
 from tests.isolation.privileged_calls import (
     ASK,
-    CARDS,
     ONE_VIEW,
     SUDO,
     HeldLock,
@@ -28,17 +27,6 @@ from tests.isolation.privileged_calls import (
 pytestmark = pytest.mark.parametrize("view", ONE_VIEW, indirect=True)
 
 HEAD = "[flink-gpu-discovery]\n"
-
-
-@pytest.fixture
-def host(lab: Lab) -> Lab:
-    lab.nvidia(*CARDS)
-    return lab
-
-
-@pytest.fixture
-def executor(host: Lab) -> Agent:
-    return host.executor()
 
 
 def test_other_amounts_and_resources_widen_nothing(host: Lab, executor: Agent) -> None:

@@ -10,22 +10,11 @@ import pytest
 from tests.isolation.agent import Agent
 from tests.isolation.installation import SCRIPT
 from tests.isolation.lab import FLINK, OTHER, SETTINGS, Lab
-from tests.isolation.privileged_calls import ASK, CARDS, HOME, ONE_VIEW, SUDO, held, home, opens, refused, unchanged
+from tests.isolation.privileged_calls import ASK, HOME, ONE_VIEW, SUDO, held, home, opens, refused, unchanged
 
 pytestmark = pytest.mark.parametrize("view", ONE_VIEW, indirect=True)
 
 HEAD = "[flink-gpu-discovery]\n"
-
-
-@pytest.fixture
-def host(lab: Lab) -> Lab:
-    lab.nvidia(*CARDS)
-    return lab
-
-
-@pytest.fixture
-def executor(host: Lab) -> Agent:
-    return host.executor()
 
 
 @pytest.mark.parametrize(

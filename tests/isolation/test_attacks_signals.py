@@ -53,17 +53,6 @@ MAKE, FORK, RENAME = "?mkdir,?mkdirat", "?fork,?clone,?vfork,?clone3", "?rename,
 MEANT = ("HUP", "TERM")
 
 
-@pytest.fixture
-def host(lab: Lab) -> Lab:
-    lab.nvidia(*CARDS)
-    return lab
-
-
-@pytest.fixture
-def executor(host: Lab) -> Agent:
-    return host.executor()
-
-
 def send(executor: Agent, pid: int, name: str) -> None:
     """As the caller."""
     executor.evaluate(f"os.kill({pid}, {int(signal.Signals[f'SIG{name}'])})")

@@ -13,7 +13,6 @@ from tests.isolation.hierarchies import WITH_V2
 from tests.isolation.lab import OTHER, Lab
 from tests.isolation.privileged_calls import (
     ASK,
-    CARDS,
     HOME,
     ONE_VIEW,
     HeldLock,
@@ -42,17 +41,6 @@ def hunt(children):
 """
 
 one_view = pytest.mark.parametrize("view", ONE_VIEW, indirect=True)
-
-
-@pytest.fixture
-def host(lab: Lab) -> Lab:
-    lab.nvidia(*CARDS)
-    return lab
-
-
-@pytest.fixture
-def executor(host: Lab) -> Agent:
-    return host.executor()
 
 
 def fields_of(pid: int) -> list[str]:

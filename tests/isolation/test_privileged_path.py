@@ -9,20 +9,9 @@ import pytest
 from tests.isolation.agent import Agent
 from tests.isolation.installation import ROOT_SCRIPT, SCRIPT
 from tests.isolation.lab import FLINK, OTHER, Lab
-from tests.isolation.privileged_calls import ASK, CARDS, ONE_VIEW, SUDO, held, opens, records, refused, told, unchanged
+from tests.isolation.privileged_calls import ASK, ONE_VIEW, SUDO, held, opens, records, refused, told, unchanged
 
 one_view = pytest.mark.parametrize("view", ONE_VIEW, indirect=True)
-
-
-@pytest.fixture
-def host(lab: Lab) -> Lab:
-    lab.nvidia(*CARDS)
-    return lab
-
-
-@pytest.fixture
-def executor(host: Lab) -> Agent:
-    return host.executor()
 
 
 def test_an_executor_gets_its_gpus_and_no_others(host: Lab, executor: Agent) -> None:

@@ -11,7 +11,6 @@ from tests.isolation.installation import ROOT_SCRIPT, sudo_rules
 from tests.isolation.lab import USERS, Lab
 from tests.isolation.privileged_calls import (
     ASK,
-    CARDS,
     ONE_VIEW,
     SUDO,
     HeldLock,
@@ -26,17 +25,6 @@ from tests.isolation.privileged_calls import (
 pytestmark = pytest.mark.parametrize("view", ONE_VIEW, indirect=True)
 
 USE_PTY, NO_PTY, DIRECT = "use_pty", "!use_pty", "!use_pty, !pam_session, !pam_setcred"
-
-
-@pytest.fixture
-def host(lab: Lab) -> Lab:
-    lab.nvidia(*CARDS)
-    return lab
-
-
-@pytest.fixture
-def executor(host: Lab) -> Agent:
-    return host.executor()
 
 
 def set_up(host: Lab, defaults: str) -> None:
