@@ -245,3 +245,17 @@ def test_a_process_in_another_user_s_confinement_gets_nothing(lab: Lab) -> None:
     assert (refused.code, refused.out) == (64, "")
     assert opens(stranger) == {0}
     assert held(lab) == {owner.pid: "0"}
+
+
+@any_view
+def test_a_gpu_that_is_not_seen_for_a_moment_stays_open_to_its_owner(lab: Lab) -> None:
+    owner = confined(lab, 2)
+    lab.nvidia(*[card for card in CARDS if card.index != 1])
+    done = call(lab, "reclaim")
+    assert (done.code, done.err.count("\n")) == (0, 1), done
+    assert f"{CARDS[1].uuid}, which it holds, is not seen now" in done.err
+    assert opens(owner) == {0, 1}
+    assert allocate(lab, owner, 1, "--resource", "more").code == 71
+    lab.nvidia(*CARDS)
+    assert allocate(lab, owner, 1, "--resource", "more").code == 0
+    assert opens(owner) == {0, 1, 2}

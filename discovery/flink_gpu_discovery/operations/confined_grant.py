@@ -39,7 +39,7 @@ class ConfinedGrant(Grant):
     def _establish(self, lock: Lock, before: tuple[Record, ...], decision: Decision) -> None:
         self._check_caller()
         after = decision.records
-        rules = self._confinements.rules(after, self._owner.identity)
+        rules = self._confinements.rules(after, self._owner.identity, all_seen=True)
         confinement = self._confinements.of(before, self._owner, rules)
         state = "joining" if confinement.is_empty() else "pending"
         changed = bool(decision.granted) or self._has_moved(before, confinement)

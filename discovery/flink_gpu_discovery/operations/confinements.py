@@ -30,9 +30,19 @@ class Confinements:
         self._gpus: Final = gpus
         self._surveyed: Survey | None = None
 
-    def rules(self, records: Iterable[Record], identity: Identity) -> Rules:
-        """What this owner may open when the ledger holds ``records``."""
+    def rules(self, records: Iterable[Record], identity: Identity, *, all_seen: bool = False) -> Rules:
+        """What this owner may open when the ledger holds ``records``.
+
+        Of a GPU that isn't seen now no node is known, so it would be denied; with ``all_seen`` that is refused.
+        """
         held = [record.uuid for record in records if record.owner.identity == identity]
+        seen = {gpu.uuid for gpu in self._gpus or ()}
+        unseen = [uuid for uuid in held if uuid not in seen]
+        if unseen and all_seen and self._gpus is not None:
+            raise SystemRefusedError(
+                f"{unseen[0]}, which it holds, is not seen now, so its nodes can't be told",
+                "see 'flink-gpu-discovery inventory'",
+            )
         if held and self._gpus is None:
             raise SystemRefusedError(
                 "which nodes belong to which GPU can't be told while the GPUs can't be asked for",
@@ -62,17 +72,19 @@ class Confinements:
                 return "gone: the cgroup doesn't exist"
             if self._context.processes.is_dead(owner):
                 return "empty" if confinement.is_empty() else "its owner has ended, others are left in it"
-            rules = self.rules(records, owner.identity)
+            rules = self.rules(records, owner.identity, all_seen=True)
             faults, _ = confinement.examine(owner, rules, self._context.deadline.remaining())
         except (DiscoveryError, OSError) as error:
             return f"unknown: {error}"
         return f"broken: {faults[0]}" if faults else "in force"
 
-    def settle(self, owner: Owner, before: tuple[Record, ...], after: tuple[Record, ...]) -> None:
-        """Narrow what an owner may open to what is left to it in ``after``; its confinement stands in ``before``."""
+    def settle(
+        self, owner: Owner, before: tuple[Record, ...], after: tuple[Record, ...], *, all_seen: bool = False
+    ) -> None:
+        """Let an owner open what is left to it in ``after``; its confinement stands in ``before``."""
         confinement = self.recorded(before, owner.identity)
         if confinement is not None and confinement.exists() and not confinement.is_empty():
-            confinement.enforce(self.rules(after, owner.identity))
+            confinement.enforce(self.rules(after, owner.identity, all_seen=all_seen))
 
     def renew(self, before: tuple[Record, ...], after: tuple[Record, ...]) -> tuple[str, ...]:
         """Let every confinement of ``before`` be what ``after`` says, also against GPUs that have come meanwhile.
@@ -83,7 +95,7 @@ class Confinements:
         for identity, owner in {record.owner.identity: record.owner for record in before if record.cgroup}.items():
             loses = _count(after, identity) < _count(before, identity)
             try:
-                self.settle(owner, before, after)
+                self.settle(owner, before, after, all_seen=not loses)
             except DiscoveryError as error:
                 if loses:
                     raise
@@ -127,7 +139,7 @@ class Confinements:
             confinement = places.at(self._context.host, self._context.processes, record.cgroup)
             if confinement.exists():
                 confinement.enforce(self.rules(left, record.owner.identity))
-                if record.state == "joining":
+                if record.state == "joining" and not _count(left, record.owner.identity):
                     confinement.dissolve()
         ledger.replace(lock, left)
         self.tidy(records, left)
