@@ -31,6 +31,10 @@ class InterruptionError(ToldError):
     exit_code = 75
 
 
+class LookAgainError(Exception):
+    """What this call saw of the GPUs can't be trusted: it was moved into a confinement meanwhile. Told to nobody."""
+
+
 class UsageError(DiscoveryError):
     """Unknown option, bad amount, or an owner that can't be one."""
 

@@ -93,7 +93,7 @@ class Confinement:
 
     def admit(self, owner: Owner, spared: frozenset[int], deadline: Deadline) -> None:
         """Move the owner in, with all threads and descendants, but the ``spared`` processes and those below them."""
-        self._migration.gather(self.folder, owner.pid, spared, deadline)
+        self._migration.gather(self.folder, owner, spared, deadline)
 
     def prove(self, owner: Owner, rules: Rules, seconds: float) -> tuple[str, ...]:
         """Try from inside that the rules hold and that the owner can't leave; returns notes for people."""

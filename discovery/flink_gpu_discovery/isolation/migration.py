@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
     from flink_gpu_discovery.host import Deadline, Host
     from flink_gpu_discovery.isolation.hierarchies import Hierarchy
+    from flink_gpu_discovery.models import Owner
     from flink_gpu_discovery.processes import Processes
 
 _MOST_ROUNDS = 50
@@ -36,26 +37,38 @@ class Migration:
         self._processes: Final = processes
         self._moved: list[tuple[int, str]] = []
 
-    def gather(self, folder: str, owner: int, spared: frozenset[int], deadline: Deadline) -> None:
+    def gather(self, folder: str, owner: Owner, spared: frozenset[int], deadline: Deadline) -> None:
         """Move ``owner`` and all its descendants but the ``spared`` ones (and those below them) into ``folder``.
 
+        Below an unprivileged owner root's processes stay where they are: they are this program's, in other calls of
+        the owner at the same moment, and have left its cgroups for good reason. Nobody else can start them.
         The owner comes first: what it starts from then on is born inside. It is done when a round finds nobody outside.
         ``SystemRefusedError`` if that doesn't come about.
         """
         for _ in range(_MOST_ROUNDS):
-            family = [owner, *descendants(self._host, owner, spared)]
-            outside = [pid for pid in family if not self._processes.has_ended(pid) and self._is_outside(pid, folder)]
+            family = [owner.pid, *descendants(self._host, owner.pid, spared)]
+            outside = [pid for pid in family if self._is_outside(pid, folder) and not self._is_roots(pid, owner)]
             if not outside:
                 return
             for pid in outside:
                 deadline.check(f"while pid {pid} was moved into {folder}")
                 self._take(pid, folder)
         raise SystemRefusedError(
-            f"pid {owner} starts processes faster than they can be moved into {folder}",
+            f"{owner} starts processes faster than they can be moved into {folder}",
             "call again at a quieter moment",
         )
 
+    def _is_roots(self, pid: int, owner: Owner) -> bool:
+        if owner.uid == 0:
+            return False
+        try:
+            return set(self._processes.status(pid)[b"Uid"].split()[:3]) == {b"0"}
+        except (OSError, KeyError):
+            return False
+
     def _is_outside(self, pid: int, folder: str) -> bool:
+        if self._processes.has_ended(pid):
+            return False
         try:
             place = hierarchies.folder_of(self._host, self._hierarchy, pid)
         except SystemRefusedError:

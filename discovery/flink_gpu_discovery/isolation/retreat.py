@@ -30,6 +30,11 @@ def leave_cgroups(host: Host) -> None:
     leaving.finish()
 
 
+def is_out(host: Host) -> bool:
+    """Whether this process is (still) at the top of every hierarchy, or in its shelter."""
+    return not _ahead(host)
+
+
 class Leaving:
     """Leave them while something else is done that starts no child: importing, say.
 
@@ -39,12 +44,7 @@ class Leaving:
     __slots__ = ("_ahead", "_done", "_error")
 
     def __init__(self, host: Host) -> None:
-        present = hierarchies.membership(host, "self")
-        self._ahead: Final = [
-            hierarchy
-            for hierarchy in hierarchies.mounted(host)
-            if present.get(hierarchy.controllers, "/") != hierarchy.root
-        ]
+        self._ahead: Final = _ahead(host)
         self._done: Final = _thread.allocate_lock()
         self._error: BaseException | None = None
 
@@ -69,6 +69,20 @@ class Leaving:
             self._error = error
         finally:
             self._done.release()
+
+
+def _ahead(host: Host) -> list[Hierarchy]:
+    """The hierarchies in which this process is elsewhere."""
+    present = hierarchies.membership(host, "self")
+    return [
+        hierarchy
+        for hierarchy in hierarchies.mounted(host)
+        if present.get(hierarchy.controllers, hierarchy.root) not in (hierarchy.root, _shelter(hierarchy))
+    ]
+
+
+def _shelter(hierarchy: Hierarchy) -> str:
+    return f"{hierarchy.root.rstrip('/')}/{_SHELTER}" if hierarchy.is_v2 else ""
 
 
 def _enter(hierarchy: Hierarchy) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 
 from flink_gpu_discovery import allocation
-from flink_gpu_discovery.errors import PermissionRefusedError, TooFewGpusError
+from flink_gpu_discovery.errors import LookAgainError, PermissionRefusedError, TooFewGpusError
 from flink_gpu_discovery.operations import answers
 from flink_gpu_discovery.operations.sight import dead_owners, look
 
@@ -39,18 +39,15 @@ def allocate(context: Context, amount: int, deliver: Callable[[str], None]) -> t
     wait_until = time.monotonic() + options.wait_seconds
     owner = context.owner() if options.coordinate else None
     if options.isolate:
-        from flink_gpu_discovery.isolation.retreat import Leaving
-
-        leaving = Leaving(context.host)
-        leaving.start()
-        import flink_gpu_discovery.isolation.v2
-        import flink_gpu_discovery.operations.confined_grant  # noqa: F401
-
-        leaving.finish()
+        _leave_cgroups(context)
     sight = look(context)
     while True:
         try:
             return _serve(context, sight, owner, amount, deliver)
+        except LookAgainError:
+            _leave_cgroups(context)
+            sight = look(context)
+            continue
         except TooFewGpusError as error:
             left = min(wait_until - time.monotonic(), context.deadline.remaining() - _RESERVE_SECONDS)
             just_ended = dead_owners(context) - sight.dead if options.check_dead else frozenset()
@@ -61,6 +58,18 @@ def allocate(context: Context, amount: int, deliver: Callable[[str], None]) -> t
             time.sleep(min(_PAUSE_SECONDS, left))
         if just_ended or sight.dead or len([gpu for gpu in sight.visible if not gpu.fault]) < amount:
             sight = look(context)
+
+
+def _leave_cgroups(context: Context) -> None:
+    """The caller's, in which it could hide GPUs; what is needed next is imported meanwhile."""
+    from flink_gpu_discovery.isolation.retreat import Leaving
+
+    leaving = Leaving(context.host)
+    leaving.start()
+    import flink_gpu_discovery.isolation.v2
+    import flink_gpu_discovery.operations.confined_grant  # noqa: F401
+
+    leaving.finish()
 
 
 def _serve(

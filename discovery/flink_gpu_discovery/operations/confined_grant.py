@@ -5,8 +5,9 @@ from __future__ import annotations
 import os
 
 from flink_gpu_discovery import interrupts
-from flink_gpu_discovery.errors import DiscoveryError, SystemRefusedError, ToldError
+from flink_gpu_discovery.errors import DiscoveryError, LookAgainError, SystemRefusedError, ToldError
 from flink_gpu_discovery.isolation import places
+from flink_gpu_discovery.isolation.retreat import is_out
 from flink_gpu_discovery.operations.confinements import Confinements
 from flink_gpu_discovery.operations.grant import Grant
 
@@ -34,6 +35,8 @@ class ConfinedGrant(Grant):
         self._notes: tuple[str, ...] = ()
 
     def _records(self, lock: Lock) -> tuple[Record, ...]:
+        if not is_out(self._context.host):  # another call of this owner took this one for a part of it
+            raise LookAgainError
         return self._confinements.recover(self._ledger, lock, super()._records(lock))
 
     def _establish(self, lock: Lock, before: tuple[Record, ...], decision: Decision) -> None:
