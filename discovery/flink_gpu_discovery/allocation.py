@@ -55,12 +55,14 @@ def decide(
     now: str,
     is_dead: Callable[[Owner], bool] | None,
     still_used: Callable[[Record, Gpu], str],
+    keep_ordinals: bool = False,
 ) -> Decision:
     """Decide what ``owner`` gets for ``resource``; ``gpus`` ascending by index, ``now`` in ISO 8601.
 
     Unrecorded GPUs first, lowest index first; then, where ``is_dead`` is given (``--check-dead``), those
     of owners that it proves dead, except where ``still_used`` says what yet uses one of them (empty:
-    nothing does). ``TooFewGpusError`` when that isn't enough, ``UsageError`` when the owner already has
+    nothing does). With ``keep_ordinals`` only those that come after all that the owner holds already, so that its
+    ordinals stay what they are. ``TooFewGpusError`` when that isn't enough, ``UsageError`` when the owner already has
     another amount of this resource.
     """
     own = [record for record in records if _is_allotment(record, owner, resource)]
@@ -68,6 +70,9 @@ def decide(
         return Decision(_repeated(gpus, own, resource, amount), records)
     held = {record.uuid: record for record in records}
     healthy = [gpu for gpu in gpus if not gpu.fault]
+    if keep_ordinals:
+        last = max([_place(record) for record in records if record.owner.identity == owner.identity], default=None)
+        healthy = [gpu for gpu in healthy if last is None or _place(gpu) > last]
     chosen = [gpu for gpu in healthy if gpu.uuid not in held and not _held_otherwise(gpu, records)][:amount]
     in_use: list[str] = []
     if len(chosen) < amount and is_dead is not None:
@@ -76,6 +81,10 @@ def decide(
         in_use = [f"GPU {gpu.index} is still used by {use}" for gpu, use in zip(orphaned, uses) if use]
         chosen += [gpu for gpu, use in zip(orphaned, uses) if not use][: amount - len(chosen)]
     if len(chosen) < amount:
+        earlier = [gpu.index for gpu in gpus if not gpu.fault and gpu not in healthy and gpu.uuid not in held]
+        if earlier:
+            free = f"GPU {_short(earlier)} is free, but comes before one that {owner} holds"
+            in_use.append(f"{free}, whose ordinal would move (--id uuid avoids that)")
         raise _too_few(gpus, records, amount, in_use, check_dead=is_dead is not None)
     chosen.sort(key=lambda gpu: index_order(gpu.index))
     granted = tuple([_record(gpu, owner, resource, now) for gpu in chosen])
@@ -115,9 +124,14 @@ def ordinals(records: tuple[Record, ...], owner: Owner, uuids: Iterable[str]) ->
     That is how CUDA numbers them once every other GPU is denied.
     """
     mine = [record for record in records if record.owner.identity == owner.identity]
-    mine.sort(key=lambda record: (len(record.pci_address), record.pci_address, index_order(record.index)))
+    mine.sort(key=_place)
     wanted = set(uuids)
     return tuple([str(place) for place, record in enumerate(mine) if record.uuid in wanted])
+
+
+def _place(one: Record | Gpu) -> tuple[int, str, tuple[int, int]]:
+    """Sort key of PCI order."""
+    return len(one.pci_address), one.pci_address, index_order(one.index)
 
 
 def _is_allotment(record: Record, owner: Owner, resource: str) -> bool:
@@ -169,7 +183,7 @@ def _too_few(
     healthy = {gpu.uuid: gpu.index for gpu in gpus if not gpu.fault}
     held = [record for record in records if record.uuid in healthy]
     mend = "stop one of them" if check_dead else "add --check-dead to take over those of dead owners"
-    if in_use:
+    if any(["is still used by" in use for use in in_use]):
         mend = "end what still uses GPUs of dead owners, or add --take-busy"
     used = "".join([f"; {use}" for use in in_use[:8]])
     return TooFewGpusError(

@@ -57,7 +57,7 @@ def ask(name: str, work: Callable[[], None], seconds: float) -> Answer:
         raise SystemRefusedError(f"{name} can't be asked: {error.strerror}", "see the limits (ulimit -n -u)") from error
     finally:
         if child:
-            _kill(child)  # also what it may have left behind in its group
+            _kill(child)
         for descriptor in pipes:
             os.close(descriptor)
 
@@ -128,13 +128,13 @@ def _collect(name: str, child: int, output_read: int, errors_read: int, end: flo
     pipes = (_Pipe(output_read), _Pipe(errors_read))
     while True:
         _wait_for_output(pipes, end)
-        ended, status = _ended(child)
+        status = _ended(child)
         for pipe in pipes:
             pipe.drain()
         flooded = any([pipe.flooded for pipe in pipes])
-        if ended or flooded:
+        if status is not None or flooded:
             return Answer(
-                status=os.waitstatus_to_exitcode(status) if ended else -_SIGKILL,
+                status=-_SIGKILL if status is None else status,
                 output=pipes[0].text(),
                 errors=pipes[1].text(),
                 flooded=flooded,
@@ -143,15 +143,19 @@ def _collect(name: str, child: int, output_read: int, errors_read: int, end: flo
             raise TryAgainError(f"{name} did not answer in time", "see to the driver ('dmesg'), then try again")
 
 
-def _ended(child: int) -> tuple[int, int]:
-    """As waitpid(2) without waiting, since the child may be unkillable.
+def _ended(child: int) -> int | None:
+    """Its exit status (negative: the signal), None if it runs; it isn't reaped, so that its PID stays its own.
 
-    A caller that ignores SIGCHLD leaves no status behind; what was written must then speak for itself.
+    Nothing waits, since the child may be unkillable. A caller that ignores SIGCHLD leaves no status behind; what
+    was written must then speak for itself.
     """
     try:
-        return os.waitpid(child, os.WNOHANG)
+        found = os.waitid(os.P_PID, child, os.WEXITED | os.WNOHANG | os.WNOWAIT)
     except ChildProcessError:
-        return child, 0
+        return 0
+    if found is None:
+        return None
+    return found.si_status if found.si_code == os.CLD_EXITED else -found.si_status
 
 
 def _wait_for_output(pipes: tuple[_Pipe, _Pipe], end: float) -> None:
@@ -168,8 +172,13 @@ def _wait_for_output(pipes: tuple[_Pipe, _Pipe], end: float) -> None:
 
 
 def _kill(child: int) -> None:
+    """The child, and what it may have left behind in its group; then reap it, if it has gone."""
     for kill in (os.killpg, os.kill):  # it may not have its group yet
         try:
             kill(child, _SIGKILL)
         except (ProcessLookupError, PermissionError):
             pass
+    try:
+        os.waitpid(child, os.WNOHANG)
+    except ChildProcessError:
+        pass

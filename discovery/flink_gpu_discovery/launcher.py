@@ -10,6 +10,8 @@ import os
 from flink_gpu_discovery import callers, visibility
 from flink_gpu_discovery.arguments import PRIVILEGED_OPTIONS_OF
 from flink_gpu_discovery.errors import PermissionRefusedError, SystemRefusedError, UsageError
+from flink_gpu_discovery.host import read_file
+from flink_gpu_discovery.options import SETTINGS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -32,6 +34,11 @@ def hand_over(request: Request, environment: Mapping[str, str]) -> NoReturn:
     resource = request.given.text("resource")
     if resource is not None and command == "allocate":
         words += ["--resource", resource]
+    if b"NoNewPrivs:\t1" in read_file("/proc/self/status"):
+        raise SystemRefusedError(
+            "isolation without root goes through sudo, and this process may gain no privileges",
+            "NoNewPrivileges=no in the unit, and nothing that implies it (RestrictSUIDSGID=, SystemCallFilter= ...)",
+        )
     for path, mend in (
         (callers.SUDO, "install sudo"),
         (PROGRAM, "install it, owned by root, as docs/security.md says"),
@@ -50,9 +57,8 @@ def _check_nothing_gets_lost(request: Request, command: str, environment: Mappin
     reaching = (*_MEANT_ANYWAY, *PRIVILEGED_OPTIONS_OF[command], *(["resource"] if command == "deallocateAll" else []))
     lost = [name for name in request.given.names() if name not in reaching]
     if lost:
-        raise UsageError(
-            f"--{lost[0]} doesn't reach the program that runs as root", "set it in the settings file, or leave it out"
-        )
+        mend = "set it in the settings file, or leave it out" if lost[0] in SETTINGS else "leave it out, or be root"
+        raise UsageError(f"--{lost[0]} doesn't reach the program that runs as root", mend)
     narrowing = [name for name in visibility.VARIABLES if environment.get(name, "all").strip() != "all"]
     if command == "allocate" and narrowing:
         raise UsageError(

@@ -45,7 +45,7 @@ def check_status(step: str, found: os.stat_result, path: str) -> None:
     """Judge one file or folder, on the way to ``path``. A sticky folder, as /tmp, keeps others from what is root's."""
     is_sticky_folder = stat.S_ISDIR(found.st_mode) and bool(found.st_mode & stat.S_ISVTX)
     if found.st_uid != 0 or (found.st_mode & _OTHERS and not is_sticky_folder):
-        mode = "0755" if stat.S_ISDIR(found.st_mode) else "0644"
+        mode = "0755" if stat.S_ISDIR(found.st_mode) else "go-w"
         raise PermissionRefusedError(
             f"{step} belongs to uid {found.st_uid} and has mode {stat.S_IMODE(found.st_mode):04o}, so others than"
             f" root could replace {path}",

@@ -29,7 +29,7 @@ In Flink's configuration:
   external-resource.gpu.param.discovery-script.args: --coordinate --check-dead
 
 Exit codes: 0 done, 64 bad usage, 65 damaged ledger, 69 too few GPUs, 71 the system
-refused (no driver), 74 input/output error, 75 no answer before the deadline,
+refused (no driver, no confinement), 74 input/output error, 75 no answer in time,
 77 permission denied, 78 bad settings file, 1 internal error.
 """
 
@@ -134,7 +134,7 @@ of the owners that live, and remove empty cgroups. For systemd:
 ExecStopPost=+/usr/local/bin/flink-gpu-discovery reclaim
 
   --owner PID         only those of this owner, all of them or none
-  --gpu ID            only this one, by index in the ledger or by UUID
+  --gpu ID            only this one, by today's index or by UUID
   --force             what --owner or --gpu names, even if its owner is alive: that
                       owner goes on using it, so end it first
   --take-busy         even if processes left behind still use them

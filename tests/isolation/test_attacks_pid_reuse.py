@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.isolation.agent import PYTHON, Agent
+from tests.isolation.cgroup import Cgroup
 from tests.isolation.installation import SCRIPT
 from tests.isolation.lab import FLINK, OTHER, Lab
 from tests.isolation.privileged_calls import (
@@ -25,6 +26,7 @@ from tests.isolation.privileged_calls import (
     home,
     records,
     slowed,
+    wait_for,
     waiting_helper,
 )
 
@@ -59,13 +61,18 @@ def replace(host: Lab, owner: Agent, uid: int = FLINK) -> int:
     """End the owner, and start another process under its PID."""
     cgroup = owner.cgroup
     owner.kill()
-    words = (PYTHON, "-IS", "-c", _HEIR, str(owner.pid), str(uid))
+    return heir_of(host, owner.pid, cgroup, uid)
+
+
+def heir_of(host: Lab, pid: int, cgroup: Cgroup | None, uid: int) -> int:
+    """Start a process under this PID."""
+    words = (PYTHON, "-IS", "-c", _HEIR, str(pid), str(uid))
     process = host.start(*words, cgroup=cgroup, output=subprocess.PIPE)
     assert process.stdout is not None
     made = int(process.stdout.readline())
     if made < 0:
         pytest.skip(f"no process can be given a PID here: {os.strerror(-made)}")
-    assert made == owner.pid
+    assert made == pid
     return made
 
 
@@ -106,6 +113,22 @@ def test_between_the_check_and_the_move(host: Lab, executor: Agent) -> None:
     assert (out, "has ended meanwhile" in err, held(host)) == ("", True, {}), err
     assert outside(heir)
     assert confinements(host) == []
+
+
+def test_of_a_descendant_that_was_to_be_moved(host: Lab, executor: Agent) -> None:
+    """Another process has its PID by the time that its turn comes."""
+    child = executor.child()
+    with HeldLock(host) as lock:
+        begin(executor, *ASK)
+        with slowed(waiting_helper(host), "write", 700):
+            lock.release()
+            wait_for(lambda: confinements(host), "confinement")
+            time.sleep(0.2)  # the family is listed, and its first process is being moved
+            child.kill()
+            heir = heir_of(host, child.pid, None, OTHER)
+    ended(host)
+    assert said(host) == ("0,1\n", "")
+    assert outside(heir)
 
 
 def test_its_heir_holds_nothing_of_its(host: Lab, executor: Agent) -> None:

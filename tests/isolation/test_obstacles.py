@@ -99,12 +99,13 @@ def test_without_the_capability_for_the_proof(lab: Lab, lost: str) -> None:
     untouched(lab, owner, child)
 
 
-def test_an_owner_with_capabilities_to_undo_it(lab: Lab) -> None:
-    words = ("--ambient-caps=+dac_override", "--inh-caps=+dac_override")
+@pytest.mark.parametrize("capability", ["dac_override", "setfcap", "kill"])
+def test_an_owner_with_capabilities_to_undo_it(lab: Lab, capability: str) -> None:
+    words = (f"--ambient-caps=+{capability}", f"--inh-caps=+{capability}")
     process = lab.start("setpriv", f"--reuid={FLINK}", f"--regid={FLINK}", "--clear-groups", *words, "sleep", "1000")
     lab.cgroup("unit").join(process.pid)
     done = call(lab, "1", "--owner-pid", str(process.pid))
-    check_refused(done, "CAP_DAC_OVERRIDE")
+    check_refused(done, f"CAP_{capability.upper()}")
     untouched(lab)
 
 

@@ -25,6 +25,7 @@ def decide(
     resource: str = "gpu",
     is_dead: Callable[[Owner], bool] | None = None,
     still_used: Callable[[Record, Gpu], str] = lambda record, gpu: "",
+    keep_ordinals: bool = False,
 ) -> Decision:
     return allocation.decide(
         gpus=gpus,
@@ -35,6 +36,7 @@ def decide(
         now="now",
         is_dead=is_dead,
         still_used=still_used,
+        keep_ordinals=keep_ordinals,
     )
 
 
@@ -176,3 +178,12 @@ def test_a_refusal_names_many_owners_in_few_words() -> None:
     with pytest.raises(TooFewGpusError, match="and 192 more owners") as caught:
         decide(1, held, gpus=gpus)
     assert len(str(caught.value)) < 1000
+
+
+def test_a_further_resource_keeps_the_ordinals_that_were_told() -> None:
+    """Only GPUs after those that the owner holds: one before would number them anew."""
+    held = (record(GPUS[1], ME), record(GPUS[2], OTHER))
+    assert indexes(decide(1, held, resource="more", keep_ordinals=True)) == ["3"]
+    assert indexes(decide(1, held, resource="more")) == ["0"]
+    with pytest.raises(TooFewGpusError, match="GPU 0 is free, but comes before one that pid 100"):
+        decide(2, held, resource="more", keep_ordinals=True)

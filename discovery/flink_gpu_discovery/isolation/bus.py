@@ -74,7 +74,7 @@ def _ask(socket_path: str, uid: int, messages: Iterable[bytes], awaited: set[int
         try:
             connection.connect(socket_path)
         except OSError as error:
-            if error.errno in (errno.ENOENT, errno.ECONNREFUSED, errno.EACCES, errno.ENOTDIR):
+            if error.errno in (errno.ENOENT, errno.EACCES, errno.ENOTDIR):
                 return None
             raise
         connection.sendall(b"\0AUTH EXTERNAL " + str(uid).encode("ascii").hex().encode("ascii") + b"\r\n")

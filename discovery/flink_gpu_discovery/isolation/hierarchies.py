@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 V2 = "0"  # how /proc/PID/cgroup calls it
 _PROCS = "cgroup.procs"
+_LARGEST_TABLE = 64 * 1024 * 1024
 _GONE_STATES = (b"Z", b"X")
 
 
@@ -49,7 +50,8 @@ class Hierarchy:
 def mounted(host: Host) -> tuple[Hierarchy, ...]:
     """The hierarchies, each once: where it is mounted several times, as wide and as writable as can be had."""
     best: dict[tuple[str, ...], tuple[tuple[bool, int], Hierarchy]] = {}
-    for line in read_file(f"{host.proc}/self/mountinfo", 1024 * 1024).decode("utf-8", "surrogateescape").splitlines():
+    table = read_file(f"{host.proc}/self/mountinfo", _LARGEST_TABLE)
+    for line in table.decode("utf-8", "surrogateescape").splitlines():
         before, _, after = line.partition(" - ")
         fields, (kind, _, options) = before.split(" "), after.split(" ", 2)
         if kind not in ("cgroup", "cgroup2"):

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import errno
 import os
+import time
 
 from flink_gpu_discovery import cgroups
 from flink_gpu_discovery.errors import SystemRefusedError
@@ -24,6 +25,8 @@ if TYPE_CHECKING:
     from flink_gpu_discovery.processes import Processes
 
 _MOST_ROUNDS = 50
+_MOST_PROCESSES = 4096
+_PAUSE_SECONDS = 0.005
 
 
 class Migration:
@@ -46,17 +49,32 @@ class Migration:
         ``SystemRefusedError`` if that doesn't come about.
         """
         for _ in range(_MOST_ROUNDS):
-            family = [owner.pid, *descendants(self._host, owner.pid, spared)]
-            outside = [pid for pid in family if self._is_outside(pid, folder) and not self._is_roots(pid, owner)]
+            family = [self._known(owner.pid), *map(self._known, descendants(self._host, owner.pid, spared))]
+            if len(family) > _MOST_PROCESSES:
+                raise SystemRefusedError(
+                    f"{owner} has more than {_MOST_PROCESSES} descendants", "ask before they start"
+                )
+            outside = [
+                (pid, start)
+                for pid, start in family
+                if self._is_outside(pid, folder) and not self._is_roots(pid, owner)
+            ]
             if not outside:
                 return
-            for pid in outside:
+            for pid, start in outside:
                 deadline.check(f"while pid {pid} was moved into {folder}")
-                self._take(pid, folder)
+                self._take(pid, start, folder)
         raise SystemRefusedError(
             f"{owner} starts processes faster than they can be moved into {folder}",
             "call again at a quieter moment",
         )
+
+    def _known(self, pid: int) -> tuple[int, int]:
+        """A process with its start time, -1 if it has gone: its PID may be somebody else's in a moment."""
+        try:
+            return pid, self._processes.stat(str(pid)).start_time
+        except (OSError, ValueError):
+            return pid, -1
 
     def _is_roots(self, pid: int, owner: Owner) -> bool:
         if owner.uid == 0:
@@ -77,15 +95,21 @@ class Migration:
             raise
         return not f"{place}/".startswith(f"{folder}/")
 
-    def _take(self, pid: int, folder: str) -> None:
+    def _take(self, pid: int, start: int, folder: str) -> None:
+        """Move one process, if it is still the one that was listed; one that isn't goes back where it came from."""
         try:
             origin = hierarchies.folder_of(self._host, self._hierarchy, pid)
         except SystemRefusedError:
             if self._processes.has_ended(pid):
                 return
             raise
+        if self._known(pid) != (pid, start):
+            return
         self._moved.append((pid, origin))
         _move(folder, pid, self._processes)
+        if self._known(pid) not in ((pid, start), (pid, -1)):
+            self._moved.pop()
+            _move(origin, pid, self._processes)
 
     def undo(self, folder: str) -> None:
         """Put everybody back; who was born inside or moved by an earlier call goes to the cgroup above."""
@@ -96,10 +120,12 @@ class Migration:
 def empty(folder: str, processes: Processes, origins: dict[int, str] | None = None) -> None:
     """Move everybody out of a cgroup: to their ``origins``, or to the cgroup above."""
     above = os.path.dirname(folder)
-    for _ in range(_MOST_ROUNDS):
+    for turn in range(_MOST_ROUNDS):
         inside = [pid for pid in cgroups.pids_below(folder) if not processes.has_ended(pid)]
         if not inside:
             return
+        if turn:
+            time.sleep(_PAUSE_SECONDS)  # whoever was killed in it needs a moment to go
         for pid in inside:
             origin = (origins or {}).get(pid, above)
             _move(origin if origin != folder and os.path.isdir(origin) else above, pid, processes)

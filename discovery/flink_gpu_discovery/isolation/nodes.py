@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 _DEV = "/dev"
 _CLASSES = ("nvidia", "nvidia-frontend", "nvidia-caps", "drm")  # names in /proc/devices whose minors are GPUs'
 _SHARED = ("nvidiactl", "nvidia-modeset")  # control nodes among the minors of NVIDIA's major
-_NODE_MEND = "see that the driver's nodes are there ('nvidia-modprobe -u -c 0', udev), then call again"
+_NODE_MEND = "see that the driver's nodes are there ('nvidia-modprobe -u -c 0', udev; PrivateDevices=no in the unit)"
 
 
 def survey(host: Host, gpus: tuple[Gpu, ...]) -> Survey:

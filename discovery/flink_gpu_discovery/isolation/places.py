@@ -119,7 +119,9 @@ def _usable(host: Host) -> list[Hierarchy]:
 def _check(host: Host, hierarchy: Hierarchy, folder: str, rules: Rules, owner: Owner) -> None:
     """Whether a confinement can be made below ``folder``, as far as that shows without making one."""
     if not os.access(folder, os.W_OK):
-        raise SystemRefusedError(f"{folder} is not writable", "remount the cgroup tree read-write")
+        raise SystemRefusedError(
+            f"{folder} is not writable", "remount the cgroup tree read-write (ProtectControlGroups=no in the unit)"
+        )
     if hierarchy.is_v2:
         from flink_gpu_discovery.isolation import v2
 

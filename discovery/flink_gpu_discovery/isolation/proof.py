@@ -27,20 +27,11 @@ _FACCESSAT2 = 439  # Linux 5.8, the same number everywhere: include/uapi/asm-gen
 _AT_FDCWD, _AT_EACCESS = -100, 0x200  # include/uapi/linux/fcntl.h
 _MOST_SECONDS = 3.0  # the lock is held meanwhile
 _DOORS = ("cgroup.procs", "cgroup.threads", "tasks")  # files that a process can be moved through
-# Capabilities with which a process undoes a confinement, by their numbers in include/uapi/linux/capability.h.
-_OPENERS = {
-    0: "CAP_CHOWN",
-    1: "CAP_DAC_OVERRIDE",
-    3: "CAP_FOWNER",
-    6: "CAP_SETGID",
-    7: "CAP_SETUID",
-    12: "CAP_NET_ADMIN",
-    16: "CAP_SYS_MODULE",
-    17: "CAP_SYS_RAWIO",
-    19: "CAP_SYS_PTRACE",
-    21: "CAP_SYS_ADMIN",
-    39: "CAP_BPF",
-}
+# The capabilities that open no confinement, by their numbers in include/uapi/linux/capability.h: NET_BIND_SERVICE,
+# NET_RAW, IPC_LOCK, SYS_NICE, SYS_RESOURCE, LEASE, SYSLOG.
+_HARMLESS = (10, 13, 14, 23, 24, 28, 34)
+_KNOWN = {0: "CHOWN", 1: "DAC_OVERRIDE", 5: "KILL", 6: "SETGID", 7: "SETUID", 12: "NET_ADMIN", 19: "SYS_PTRACE"}
+_KNOWN.update({21: "SYS_ADMIN", 27: "MKNOD", 31: "SETFCAP", 39: "BPF"})
 
 
 class Credentials:
@@ -71,8 +62,9 @@ class Credentials:
 
 
 def check_powerless(owner: Credentials) -> None:
-    """``SystemRefusedError`` if the owner, not being root, has a capability that opens any confinement."""
-    held = [name for bit, name in _OPENERS.items() if owner.capabilities >> bit & 1]
+    """``SystemRefusedError`` if the owner, not being root, has a capability that may open a confinement."""
+    bits = [bit for bit in range(64) if owner.capabilities >> bit & 1 and bit not in _HARMLESS]
+    held = [f"CAP_{_KNOWN[bit]}" if bit in _KNOWN else f"capability {bit}" for bit in bits]
     if owner.uid != 0 and held:
         raise SystemRefusedError(
             f"uid {owner.uid} could undo its confinement with {', '.join(held)}",

@@ -92,7 +92,7 @@ def _enter(hierarchy: Hierarchy) -> None:
         if not hierarchy.is_v2 or not _took_shelter(hierarchy):
             raise SystemRefusedError(
                 f"cannot leave the caller's cgroup for {hierarchy.mount_point}: {error.strerror}",
-                "see that the cgroup trees are mounted writable",
+                "see that the cgroup trees are mounted writable (ProtectControlGroups=no in the unit)",
             ) from error
 
 

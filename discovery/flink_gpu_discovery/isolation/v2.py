@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from flink_gpu_discovery.errors import DiscoveryError
     from flink_gpu_discovery.isolation.rules import Rules
 
+_MOST_LOOKS = 3
 _MEND = "give it CAP_SYS_ADMIN, or CAP_BPF and CAP_NET_ADMIN"
 
 
@@ -43,16 +44,22 @@ def enforce(folder: str, rules: Rules) -> None:
 
 
 def _attach(folder: str, cgroup: int, descriptor: int) -> None:
-    inherited = {*bpf.query(cgroup, effective=True)} - {*bpf.query(cgroup)}
     bpf.attach(cgroup, descriptor)
     own = bpf.program_id(descriptor)
-    attached, effective = bpf.query(cgroup), {*bpf.query(cgroup, effective=True)}
-    if attached != (own,) or not {own, *inherited} <= effective:
-        raise SystemRefusedError(
-            f"{folder}: after program {own} was attached, {attached} are attached and {sorted(effective)} in force,"
-            f" before it {sorted(inherited)}",
-            "find out which program of an ancestor may be overridden (bpftool cgroup tree)",
-        )
+    above = os.open(os.path.dirname(folder), os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        for _ in range(_MOST_LOOKS):  # systemd may be replacing its own just now
+            inherited = {*bpf.query(above, effective=True)}
+            attached, effective = bpf.query(cgroup), {*bpf.query(cgroup, effective=True)}
+            if attached == (own,) and effective == {own, *inherited}:
+                return
+    finally:
+        os.close(above)
+    raise SystemRefusedError(
+        f"{folder}: after program {own} was attached, {attached} are attached and {sorted(effective)} in force,"
+        f" above it {sorted(inherited)}",
+        "find out which program of an ancestor may be overridden (bpftool cgroup tree)",
+    )
 
 
 def _refused(action: str, error: OSError) -> DiscoveryError:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from flink_gpu_discovery.errors import DiscoveryError, SystemRefusedError
+from flink_gpu_discovery.errors import DiscoveryError, SystemRefusedError, TryAgainError
 from flink_gpu_discovery.gpus import inventory
 from flink_gpu_discovery.isolation import nodes, places
+from flink_gpu_discovery.isolation.retreat import is_out
 from flink_gpu_discovery.isolation.rules import rules_for
 
 TYPE_CHECKING = False
@@ -29,6 +30,11 @@ class Confinements:
         self._context: Final = context
         self._gpus: Final = gpus
         self._surveyed: Survey | None = None
+
+    def check_sight(self) -> None:
+        """``TryAgainError`` if this process was moved into a confinement, where not all GPUs can be seen."""
+        if not is_out(self._context.host):
+            raise TryAgainError("this call was moved into its caller's confinement by another one", "call again")
 
     def rules(self, records: Iterable[Record], identity: Identity, *, all_seen: bool = False) -> Rules:
         """What this owner may open when the ledger holds ``records``.

@@ -71,6 +71,7 @@ class Grant:
             now=utc_now(),
             is_dead=(lambda owner: owner.identity in dead) if options.check_dead else None,
             still_used=_nothing if options.take_busy else still_used,
+            keep_ordinals=options.id_kind == "ordinal",
         )
         allocation.check_limits(
             decision, self._owner, options.max_per_owner, options.max_per_uid, self._context.processes.is_dead

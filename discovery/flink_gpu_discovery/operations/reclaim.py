@@ -63,6 +63,7 @@ def reclaim(context: Context) -> Reclaimed:
     gpus = _look(context)
     confinements = _confinements(context, gpus)
     with ledger.lock(context.deadline) as lock:
+        confinements.check_sight()
         before = confinements.recover(ledger, lock, ledger.read())
         freed, kept = _judge(context, before, dead, gpus)
         after = tuple([record for record in before if record not in freed])
@@ -92,6 +93,9 @@ def _judge(
 
 class _Unconfined:
     """In place of ``Confinements`` where owners are not confined."""
+
+    def check_sight(self) -> None:
+        pass
 
     def recover(self, ledger: Ledger, lock: Lock, records: tuple[Record, ...]) -> tuple[Record, ...]:
         return records
