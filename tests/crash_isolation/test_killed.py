@@ -1,6 +1,6 @@
 """SIGKILL at every system call of the program that confines owners: what it has begun, the next call undoes.
 
-From the first call on the ledger's lock onwards those that change something are swept, and every fortieth other one,
+From the first call on the ledger's lock onwards those that change something are swept, and every eightieth other one,
 each scenario beginning at another one; ``CRASH_SWEEP=full`` sweeps all. Of the calls before only a sample is taken.
 The program alone is killed: the child that proves the confinement goes on, and ends by itself.
 """
@@ -22,7 +22,7 @@ from tests.crash_isolation.verdict import Judge, tried_again
 pytestmark = pytest.mark.timeout(600)
 _FULL = os.environ.get("CRASH_SWEEP") == "full"
 _LOCK = "ledger.lock"
-_STEP, _EARLY_STEP = (1, 20) if _FULL else (40, 400)
+_STEP, _EARLY_STEP = (1, 20) if _FULL else (80, 800)
 
 
 def test_killed_at_any_call_what_it_began_is_undone_or_complete(stage: Stage, judge: Judge, notes: Notes) -> None:

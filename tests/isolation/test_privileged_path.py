@@ -96,7 +96,9 @@ def test_reclaim_frees_an_owner_that_has_ended(host: Lab, executor: Agent) -> No
 )
 def test_an_option_that_would_get_lost_is_refused(host: Lab, executor: Agent, option: str) -> None:
     done = executor.call(*ASK, option.format(pid=executor.pid))
-    refused(host, executor, done, 64, option.partition("=")[0], "set it in the settings file")
+    name = option.partition("=")[0]
+    mend = "be root" if name in ("--owner-pid", "--config") else "set it in the settings file"
+    refused(host, executor, done, 64, name, mend)
 
 
 @one_view
