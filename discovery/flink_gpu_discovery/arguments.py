@@ -35,6 +35,7 @@ OPTIONS_OF = {
     "release": _FLINK,
     "inventory": (*_DISCOVERY, "json"),
     "status": (*_DISCOVERY, "isolate", "json", "ledger"),
+    "doctor": (*_DISCOVERY, "coordinate", "isolate", "json", "ledger", "quick"),
     "reclaim": (*_DISCOVERY, "force", "gpu", "isolate", "json", "ledger", "owner", "take-busy"),
 }
 PRIVILEGED_OPTIONS_OF: dict[str, tuple[str, ...]] = {

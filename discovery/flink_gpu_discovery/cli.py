@@ -130,6 +130,8 @@ def operate(request: Request, context: Context) -> None:
         _reclaim(context, as_json)
     elif request.command == "status":
         _status(context, as_json)
+    elif request.command == "doctor":
+        _doctor(context, request.given.has("quick"), as_json)
     else:
         _inventory(context, as_json)
 
@@ -162,6 +164,17 @@ def _status(context: Context, as_json: bool) -> None:
     _print(
         report.status(context.options.ledger, now.records, now.liveness, now.seen, now.confinements, as_json=as_json)
     )
+
+
+def _doctor(context: Context, quick: bool, as_json: bool) -> None:
+    from flink_gpu_discovery import report
+    from flink_gpu_discovery.operations import doctor
+
+    findings = doctor.examine(context, quick=quick)
+    _print(report.findings(findings, as_json=as_json))
+    fault = doctor.first_fault(findings)
+    if fault is not None:
+        raise doctor.FaultError(fault)
 
 
 def _inventory(context: Context, as_json: bool) -> None:

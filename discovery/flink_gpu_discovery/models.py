@@ -153,3 +153,19 @@ class Record:
             state=state,
             cgroup=cgroup,
         )
+
+
+class Finding:
+    """One of ``doctor``'s checks: its ``name``, whether it is ``ok``, a ``warning`` or a ``fault``, what was seen.
+
+    ``exit_code`` is the one that a call would end with because of a fault.
+    """
+
+    __slots__ = ("exit_code", "mend", "name", "state", "what")
+
+    def __init__(self, name: str, state: str, what: str, mend: str = "", exit_code: int = 0) -> None:
+        self.name: Final = name
+        self.state: Final = state
+        self.what: Final = what
+        self.mend: Final = mend
+        self.exit_code: Final = exit_code

@@ -14,7 +14,17 @@ if TYPE_CHECKING:
     from typing import Final
 
 ALIASES = {"coordination-file": "ledger"}
-FLAGS = ("check-dead", "coordinate", "debug", "enable-coordination-mode", "force", "isolate", "json", "take-busy")
+FLAGS = (
+    "check-dead",
+    "coordinate",
+    "debug",
+    "enable-coordination-mode",
+    "force",
+    "isolate",
+    "json",
+    "quick",
+    "take-busy",
+)
 # What the settings file may hold: options under the same names as on the command line, and limits.
 SETTINGS = (
     "backend",

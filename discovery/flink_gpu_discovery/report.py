@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from typing import Any
 
-    from flink_gpu_discovery.models import Gpu, Identity, Inventory, Record
+    from flink_gpu_discovery.models import Finding, Gpu, Identity, Inventory, Record
 
 
 def inventory(seen: Inventory, visible: set[str], hidden: tuple[str, ...], *, as_json: bool) -> str:
@@ -100,6 +100,16 @@ def reclaimed(ledger: str, records: tuple[Record, ...], liveness: dict[Identity,
     if not records:
         return f"nothing to reclaim ({ledger})\n"
     return "".join([_reclaimed_line(record, liveness[record.owner.identity]) for record in records])
+
+
+def findings(found: tuple[Finding, ...], *, as_json: bool) -> str:
+    """What ``doctor`` found, a check a line."""
+    if as_json:
+        checks = [{"check": one.name, "state": one.state, "what": one.what, "mend": one.mend or None} for one in found]
+        return _json({"checks": checks})
+    return "".join(
+        [f"{one.state:8}{one.name:8}{_plain(one.what)}{f'; {_plain(one.mend)}' if one.mend else ''}\n" for one in found]
+    )
 
 
 def _reclaimed_line(record: Record, liveness: str) -> str:

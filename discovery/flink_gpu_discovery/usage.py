@@ -14,6 +14,7 @@ those of the TaskManagers on one host apart.
   flink-gpu-discovery inventory [--json]          the GPUs of this host
   flink-gpu-discovery status [--json]             who holds which GPU
   flink-gpu-discovery reclaim [--json]            free the GPUs of ended owners
+  flink-gpu-discovery doctor [--quick] [--json]   would a task executor get its GPUs?
 
   flink-gpu-discovery COMMAND --help              options of one command
   flink-gpu-discovery --version
@@ -121,6 +122,20 @@ owners: alive, dead (proven), or unprovable (another PID namespace, a hidden /pr
 which counts as alive. Of confined owners it asks the kernel, as root, whether their
 confinement is in force.
 
+"""
+    + _LEDGER
+    + _BACKEND
+    + _COMMON,
+    "doctor": """\
+flink-gpu-discovery doctor [OPTIONS]
+
+Look at what a task executor that starts here and now would meet: the driver, the GPUs'
+nodes, the ledger, and with --isolate sudo, the cgroup and ways out of a confinement.
+Changes nothing; ends with 0, or with the exit code that a call would end with. For
+systemd: ExecStartPre=/usr/local/bin/flink-gpu-discovery doctor --quick
+
+  --quick             don't wait for a driver that has to be woken (in under 300 ms)
+  --coordinate        look at the ledger, too; --ledger and --isolate imply it
 """
     + _LEDGER
     + _BACKEND

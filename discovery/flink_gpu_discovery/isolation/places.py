@@ -55,6 +55,21 @@ def choose(host: Host, processes: Processes, owner: Owner, rules: Rules) -> Conf
     raise type(refusals[-1])(f"no device cgroup can be used: {whats}", refusals[0].mend)
 
 
+def look(host: Host, owner: Owner) -> tuple[str, str, list[str]] | None:
+    """Below which folder a confinement would be made, by which version, and the cgroups that may be ways out of it.
+
+    As far as that shows without root; None if there is no hierarchy. ``SystemRefusedError`` for a threaded cgroup.
+    """
+    for hierarchy in _usable(host):
+        folder = hierarchies.folder_of(host, hierarchy, owner.pid)
+        if hierarchy.is_v2:
+            _check_type(folder)
+            return folder, "2", hierarchies.ancestry(hierarchy.mount_point, folder)
+        _check_systemd_keeps_away(host, owner)
+        return folder, "1", hierarchies.tree(hierarchy.mount_point)
+    return None
+
+
 class _ThreadedError(SystemRefusedError):
     """A cgroup below which no process can be confined."""
 

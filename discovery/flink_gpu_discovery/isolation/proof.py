@@ -145,10 +145,10 @@ def _expect_denied(node: DeviceNode, answer: int, wanted: tuple[int, ...]) -> No
 
 def _try_doors(folder: str, uid: int, tree: list[str]) -> None:
     """No cgroup may take the owner in, nor may the owner make one that would. Opening a door moves nobody."""
-    for door in [f"{cgroup}/{name}" for cgroup in tree for name in _DOORS]:
-        if _opens(door):
-            _say("fault", f"uid {uid} may write {door}, and leave its confinement by it")
-            return
+    door = open_door(tree)
+    if door:
+        _say("fault", f"uid {uid} may write {door}, and leave its confinement by it")
+        return
     for cgroup in tree:
         if os.access(cgroup, os.W_OK, effective_ids=True):
             _say("fault", f"uid {uid} may make cgroups in {cgroup}")
@@ -159,6 +159,12 @@ def _try_doors(folder: str, uid: int, tree: list[str]) -> None:
     except OSError as error:
         if error.errno != errno.EACCES:
             _say("fault", f"moving to {above} fails with {error.strerror}, not for want of permission")
+
+
+def open_door(tree: list[str]) -> str:
+    """The first file of these cgroups through which this process may move itself; empty if there is none."""
+    doors = [f"{cgroup}/{name}" for cgroup in tree for name in _DOORS]
+    return next((door for door in doors if _opens(door)), "")
 
 
 def _opens(door: str) -> bool:
