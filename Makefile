@@ -35,9 +35,9 @@ format: setup ## let ruff format and mend what it can
 test: setup ## everything; what CI runs
 	@tools/test.sh
 
-test-fast: setup ## the inner loop: lint and all tests but real Flink and the slow ones
+test-fast: setup ## the inner loop: lint and all tests but real Flink, booted hosts, isolation and the slow ones
 	@tools/lint.sh
-	$(PYTEST) -n auto -m 'not flink and not slow and not booted' --ignore=tests/races
+	$(PYTEST) -n auto -m 'not flink and not slow and not booted' --ignore=tests/races --ignore=tests/isolation --ignore=tests/crash_isolation
 
 bench: setup ## how fast a call is, how that grows, and how it fares beside Flink's own script
 	$(BIN)/python benchmarks/startup.py
