@@ -44,7 +44,7 @@ class Migration:
         """Move ``owner`` and all its descendants but the ``spared`` ones (and those below them) into ``folder``.
 
         Below an unprivileged owner root's processes stay where they are: they are this program's, in other calls of
-        the owner at the same moment, and have left its cgroups for good reason. Nobody else can start them.
+        the owner at the same moment, and have left its cgroups for good reason. An unprivileged owner gets no other.
         The owner comes first: what it starts from then on is born inside. It is done when a round finds nobody outside.
         ``SystemRefusedError`` if that doesn't come about.
         """

@@ -112,16 +112,14 @@ def _live_owner(processes: Processes, name: str) -> Owner | None:
     return owner if abs(owner.start_time - int(start_time)) <= 1 else None
 
 
-def left_behind(host: Host, known: Iterable[str]) -> list[Confinement]:
+def left_behind(host: Host, processes: Processes, known: Iterable[str]) -> list[Confinement]:
     """The cgroups under names of ours, but those that are ``known``."""
-    from flink_gpu_discovery.processes import Processes
-
     expected = set(known)
     found = []
     for hierarchy in _usable(host):
         for folder in hierarchies.tree(hierarchy.mount_point):
             if is_name(os.path.basename(folder)) and folder not in expected:
-                found.append(Confinement(host, Processes(host), hierarchy, folder))
+                found.append(Confinement(host, processes, hierarchy, folder))
     return found
 
 

@@ -56,8 +56,7 @@ class Rules:
     """What one owner may open.
 
     Of the majors in ``classes`` the ``allowed`` numbers and no others, known or not; of every other major all but the
-    ``denied`` numbers, which also list the known ones of the classes. Both ascending. ``shared`` are those among the
-    allowed that are no GPU's.
+    ``denied`` numbers, which also list the known ones of the classes. Both ascending.
     """
 
     __slots__ = ("allowed", "allowed_nodes", "classes", "denied", "denied_nodes")

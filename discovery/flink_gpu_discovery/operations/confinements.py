@@ -113,9 +113,10 @@ class Confinements:
 
         While it runs, a call that works on another ledger may just be moving it in.
         """
-        for confinement in places.left_behind(self._context.host, [record.cgroup for record in records]):
+        processes, known = self._context.processes, [record.cgroup for record in records]
+        for confinement in places.left_behind(self._context.host, processes, known):
             try:
-                if confinement.is_empty() and not places.is_named_after_live(self._context.processes, confinement):
+                if confinement.is_empty() and not places.is_named_after_live(processes, confinement):
                     confinement.remove()
             except (DiscoveryError, OSError):
                 continue  # somebody is just moving in, or it has gone
