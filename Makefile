@@ -23,6 +23,8 @@ $(VENV)/.complete: pyproject.toml tools/system-packages.sh
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python >= 3.11 is needed, set PYTHON=")'
 	$(PYTHON) -m venv --clear $(VENV)
 	$(BIN)/pip install --quiet --editable '.[dev]'
+	mkdir -p $(VENV)/collections/ansible_collections/flinkops
+	ln -sfn ../../../.. $(VENV)/collections/ansible_collections/flinkops/gpu
 	@touch $@
 
 lint: setup ## ruff, mypy, import boundaries, vermin, yamllint, shellcheck
