@@ -1,0 +1,148 @@
+"""What the role must know of a host before it changes anything there; read-only.
+
+``look`` needs one process and a few short commands, so that a host is asked once instead of a dozen times.
+"""
+
+from __future__ import annotations
+
+import grp
+import json
+import os
+import pwd
+import time
+
+from ansible_collections.flinkops.gpu.plugins.module_utils import cgroup_layout, unit_survey
+from ansible_collections.flinkops.gpu.plugins.module_utils.record_made import note
+from ansible_collections.flinkops.gpu.plugins.module_utils.record_store import Store
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+    Run = Callable[[list[str]], tuple[int, str, str]]
+
+SCRIPT = "/opt/flink-gpu-discovery/current/bin/flink-gpu-discovery"
+LEDGERS = {
+    "coordination": "/run/flink-gpu-discovery/ledger",
+    "isolation": "/run/flink-gpu-discovery/root/ledger",
+}
+_RECORD = "/opt/flink-gpu-discovery/record.json"
+_PROGRAMS = {"sudo": "/usr/bin/sudo", "visudo": "/usr/sbin/visudo", "runuser": "/usr/sbin/runuser"}
+_BUS_POLICIES = ("/usr/share/dbus-1/system.d", "/etc/dbus-1/system.d")
+
+
+def look(run: Run, *, units: list[str], users: list[str], group: str, isolated: bool) -> dict[str, Any]:
+    """Everything in one answer; ``run`` starts a command and returns its exit code, output and errors.
+
+    ``FilingError`` if the role's own record is damaged.
+    """
+    has_systemd = os.path.isdir("/run/systemd/system")
+    return {
+        "systemd": has_systemd,
+        "bus": has_systemd and any(os.path.isdir(path) for path in _BUS_POLICIES),
+        "programs": {name: os.path.exists(path) for name, path in _PROGRAMS.items()},
+        "missing_users": [name for name in users if not _is_known(pwd.getpwnam, name)],
+        "group_exists": _is_known(grp.getgrnam, group),
+        "cgroup": cgroup_layout.look(),
+        "persistenced": has_systemd
+        and run(["systemctl", "is-active", "--quiet", "nvidia-persistenced.service"])[0] == 0,
+        "units": _units(run, units, users, isolated) if has_systemd else {},
+        "installed": os.path.exists(SCRIPT),
+        "made": note(Store(_RECORD), [], [], check=True).made,
+        "holders": _holders(run),
+    }
+
+
+def _is_known(lookup: Callable[[str], object], name: str) -> bool:
+    try:
+        lookup(name)
+    except KeyError:
+        return False
+    return True
+
+
+def _units(run: Run, units: list[str], users: list[str], isolated: bool) -> dict[str, Any]:
+    """Each unit by its name in the role's variable, with those of its instances that run."""
+    if not units:
+        return {}
+    shown = {block["Id"]: block for block in _show(run, [unit_survey.probe_name(unit) for unit in units])}
+    running = _running(run, units)
+    return {
+        unit: {
+            **unit_survey.describe(unit, shown.get(unit_survey.probe_name(unit), {}), isolated=isolated, users=users),
+            "running": [_process(unit, block) for block in running if unit_survey.covers(unit, block["Id"])],
+        }
+        for unit in units
+    }
+
+
+def _running(run: Run, units: list[str]) -> list[dict[str, str]]:
+    patterns = [unit_survey.pattern(unit) for unit in units]
+    listing = _succeed(run, ["systemctl", "list-units", "--plain", "--no-legend", "--state=active", *patterns])
+    names = [line.split()[0] for line in listing.splitlines() if line.strip()]
+    return _show(run, names) if names else []
+
+
+def _process(unit: str, shown: dict[str, str]) -> dict[str, Any]:
+    """A running unit; ``outdated`` if it was started before its drop-in was last written."""
+    started = time.time() - time.monotonic() + int(shown.get("ActiveEnterTimestampMonotonic", "0")) / 1e6
+    try:
+        written = os.stat(f"/etc/systemd/system/{unit}.d/{unit_survey.DROP_IN}").st_mtime
+    except OSError:
+        written = 0.0
+    return {"name": shown["Id"], "main_pid": int(shown.get("MainPID", "0")), "outdated": written > started}
+
+
+def _show(run: Run, names: list[str]) -> list[dict[str, str]]:
+    words = ["systemctl", "show", f"--property={','.join(unit_survey.PROPERTIES)}", *names]
+    return unit_survey.parse(_succeed(run, words))
+
+
+def _holders(run: Run) -> list[dict[str, Any]]:
+    """Who holds GPUs by either ledger; an entry with an ``error`` for a ledger that can't be read."""
+    found: list[dict[str, Any]] = []
+    for mode, path in LEDGERS.items():
+        if os.path.exists(path) and os.path.exists(SCRIPT):
+            found += _read_ledger(run, mode, path)
+    return found
+
+
+def _read_ledger(run: Run, mode: str, path: str) -> list[dict[str, Any]]:
+    words = [
+        SCRIPT,
+        "status",
+        "--json",
+        "--config",
+        os.devnull,
+        "--ledger",
+        path,
+        *(["--isolate"] if mode == "isolation" else []),
+    ]
+    code, out, errors = run(words)
+    try:
+        records = json.loads(out)["records"] if code == 0 else []
+    except (ValueError, KeyError) as error:
+        code, errors = 1, f"its answer can't be read: {error!r}"
+    if code != 0:
+        return [{"mode": mode, "ledger": path, "error": errors.strip() or f"exit code {code}"}]
+    return [_holder(mode, path, record) for record in records]
+
+
+def _holder(mode: str, path: str, record: dict[str, Any]) -> dict[str, Any]:
+    owner = record["owner"]
+    return {
+        "mode": mode,
+        "ledger": path,
+        "gpu": record["uuid"],
+        "pid": owner["pid"],
+        "command": owner["command"],
+        "alive": owner["liveness"] != "dead",
+    }
+
+
+def _succeed(run: Run, words: list[str]) -> str:
+    code, out, errors = run(words)
+    if code != 0:
+        raise OSError(f"{' '.join(words[:2])} ended with {code}: {errors.strip()[:200]}")
+    return out
