@@ -27,7 +27,7 @@ $(VENV)/.complete: pyproject.toml tools/system-packages.sh
 	ln -sfn ../../../.. $(VENV)/collections/ansible_collections/flinkops/gpu
 	@touch $@
 
-lint: setup ## ruff, mypy, import boundaries, vermin, yamllint, shellcheck
+lint: setup ## ruff, mypy, import boundaries, vermin, yamllint, ansible-lint, shellcheck
 	@tools/lint.sh
 
 format: setup ## let ruff format and mend what it can

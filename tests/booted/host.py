@@ -38,7 +38,8 @@ class BootedHost:
 
     ``layout``: ``v2`` has cgroup v2 alone; ``hybrid`` has what podman gives on a machine with both versions, ``v1`` the
     same without v2. It has this machine's network and kernel, and PIDs, users and files of its own. ``mounts`` shows
-    folders of this machine in it, read-only. It ends when the test run does, in whatever way.
+    folders of this machine in it, read-only. It ends when the test run does, in whatever way. ``container`` is its id,
+    ``runtime`` the command that knows it by that.
 
     ``CannotBootError`` where none can be had, ``BootError`` if it should boot and does not.
     """
@@ -165,8 +166,11 @@ class BootedHost:
             if time.monotonic() > end:
                 raise BootError(f"{self.name} has not booted in {_BOOT_SECONDS} s, it is {state!r}")
             time.sleep(0.1)
-        inspected = self._podman("inspect", "--format", "{{.State.Pid}}", self.name, seconds=20)
-        self._pids = Path(f"/proc/{int(inspected.stdout)}/ns/pid").readlink()
+        told = "{{.State.Pid}} {{.Id}} {{.OCIRuntime}}"
+        pid, self.container, self.runtime = self._podman(
+            "inspect", "--format", told, self.name, seconds=20
+        ).stdout.split()
+        self._pids = Path(f"/proc/{int(pid)}/ns/pid").readlink()
 
     def _podman(self, *words: str, seconds: float) -> subprocess.CompletedProcess[str]:
         return subprocess.run(
