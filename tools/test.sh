@@ -19,6 +19,7 @@ part "units, commands, backends" "$pytest" -n 2 -m 'not flink and not booted' --
 part "ledger: crashes, model, races" "$pytest" -n 2 tests/crash tests/model tests/races
 part "isolation: the real kernel" "$pytest" -n 2 tests/isolation tests/crash_isolation
 part "booted hosts" "$pytest" -n 2 -m booted tests/booted
+part "the role on booted hosts" "$pytest" -n 2 --dist loadscope -m 'booted and not flink' tests/role
 part "real Flink" "$pytest" -m flink
 
 printf '\n%s\n' "${times[@]}"
