@@ -24,9 +24,8 @@ StartLimitIntervalSec=0
 [Service]
 User={{user}}
 ExecStart=/usr/bin/python3 -IS {_AGENT} {{hall}}
-ExecStopPost=+{SCRIPT} reclaim --isolate
-{{more}}
 """
+_RECLAIM = f"ExecStopPost=+{SCRIPT} reclaim --isolate\n"
 
 _FORGET = """\
 systemctl stop "$@"
@@ -80,18 +79,27 @@ class TaskManager(Agent):
 
 
 class TaskManagers:
-    """Starts units of TaskManagers on a host on which the program is installed, and forgets them in the end."""
+    """Starts units of TaskManagers on a host on which the program is installed, and forgets them in the end.
 
-    def __init__(self, host: BootedHost) -> None:
+    Their units give GPUs back when they stop, unless ``plain``: then whoever installs the program sees to that.
+    """
+
+    def __init__(self, host: BootedHost, *, plain: bool = False) -> None:
         self._host = host
+        self._text = _UNIT if plain else _UNIT + _RECLAIM
         self._hall = Agents(host.name)
         self._running: list[TaskManager] = []
         host.copy_in(Path(agent_process.__file__), _AGENT)
 
     def start(self, unit: str = "taskmanager.service", *lines: str, user: str = "flink") -> TaskManager:
         """Write the unit, with further lines in its [Service] section, and start it."""
-        self._host.unit(unit, _UNIT.format(user=user, hall=self._host.name, more="\n".join(lines)))
+        self.write(unit, *lines, user=user)
         return self.restart(unit)
+
+    def write(self, unit: str, *lines: str, user: str = "flink") -> None:
+        """Write the unit alone; a template's instances can be started by ``restart``."""
+        more = "".join(f"{line}\n" for line in lines)
+        self._host.unit(unit, self._text.format(user=user, hall=self._host.name) + more)
 
     def restart(self, unit: str) -> TaskManager:
         """Stop the unit if it runs, and start it; the main process is another one then."""
