@@ -19,8 +19,8 @@ def look(root: str = "/", release: str = "") -> dict[str, object]:
     """How the host stands, below ``root``, with the kernel ``release`` (``uname -r``).
 
     ``layout``: v2, hybrid, v1 or none, by what others than the role mounted. ``usable``: the version by which a
-    confinement would be made, or empty. ``mount``: whether the role has to mount cgroup v2 for that. ``lacks``: what
-    hinders, a sentence each; empty wherever something is usable.
+    confinement would be made, or empty. ``mount``: whether the role has to mount cgroup v2 for that, and ``mounted``
+    whether it is. ``lacks``: what hinders, a sentence each; empty wherever something is usable.
     """
     unified, devices = _mounts(root)
     foreign = [place for place in unified if place != OWN_MOUNT]
@@ -32,6 +32,7 @@ def look(root: str = "/", release: str = "") -> dict[str, object]:
         "layout": _layout(foreign, devices),
         "usable": "v2" if mount else usable,
         "mount": mount,
+        "mounted": OWN_MOUNT in unified,
         "lacks": [] if usable or mount else [*obstacles, *_obstacles_to_v1(root)],
     }
 

@@ -6,6 +6,7 @@ Nothing is changed: no GPU is asked for.
 from __future__ import annotations
 
 import json
+import os
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
 
 SCRIPT = "/usr/local/bin/flink-gpu-discovery"
 ROOT_SCRIPT = "/usr/local/libexec/flink-gpu-discovery-root"
+_RUNUSER = ("/usr/sbin/runuser", "/sbin/runuser")  # the latter where /usr is not merged, as on bullseye
 _OF_THE_DRIVER = ("driver", "nodes")
 
 
@@ -46,12 +48,13 @@ def look(run: Run, *, users: list[str], arguments: list[str], isolated: bool, ex
         return found
     main_user = users[0]
     _take_inventory(run, found, main_user, expected)
-    _examine(run, found, main_user, expected)
+    _examine(run, found, main_user, expected, isolated)
     return found
 
 
 def _as(user: str, *words: str) -> list[str]:
-    return ["/usr/sbin/runuser", "-u", user, "--", *words]
+    runuser = next(filter(os.path.exists, _RUNUSER), _RUNUSER[0])
+    return [runuser, "-u", user, "--", *words]
 
 
 def _ask_as_flink(run: Run, found: Findings, user: str, arguments: list[str], isolated: bool) -> None:
@@ -80,7 +83,7 @@ def _take_inventory(run: Run, found: Findings, user: str, expected: str) -> None
     found.warnings += [f"GPU {gpu['index']}: {gpu['fault']}" for gpu in found.gpus if gpu["fault"]]
 
 
-def _examine(run: Run, found: Findings, user: str, expected: str) -> None:
+def _examine(run: Run, found: Findings, user: str, expected: str, isolated: bool) -> None:
     """What ``doctor`` says, but of the driver what is told already, or not to be there."""
     code, out, errors = run(_as(user, SCRIPT, "doctor", "--json"))
     try:
@@ -88,6 +91,10 @@ def _examine(run: Run, found: Findings, user: str, expected: str) -> None:
     except (ValueError, KeyError):
         found.problems.append(f"doctor ended with {code}: {_first_line(errors)}")
         return
+    if isolated and "cgroup" not in [check["check"] for check in checks]:
+        found.problems.append(
+            "the host's settings don't say 'isolate = yes', so TaskManagers are not confined; run site.yml"
+        )
     for check in checks:
         if check["check"] in _OF_THE_DRIVER and (expected == "0" or not found.gpus):
             continue

@@ -9,6 +9,7 @@ import grp
 import json
 import os
 import pwd
+import sys
 import time
 
 from ansible_collections.flinkops.gpu.plugins.module_utils import cgroup_layout, unit_survey
@@ -28,7 +29,7 @@ LEDGERS = {
     "isolation": "/run/flink-gpu-discovery/root/ledger",
 }
 _RECORD = "/opt/flink-gpu-discovery/record.json"
-_PROGRAMS = {"sudo": "/usr/bin/sudo", "visudo": "/usr/sbin/visudo", "runuser": "/usr/sbin/runuser"}
+_PROGRAMS = {"sudo": "/usr/bin/sudo", "visudo": "/usr/sbin/visudo"}
 _BUS_POLICIES = ("/usr/share/dbus-1/system.d", "/etc/dbus-1/system.d")
 
 
@@ -43,10 +44,10 @@ def look(run: Run, *, units: list[str], users: list[str], group: str, isolated: 
         "bus": has_systemd and any(os.path.isdir(path) for path in _BUS_POLICIES),
         "programs": {name: os.path.exists(path) for name, path in _PROGRAMS.items()},
         "missing_users": [name for name in users if not _is_known(pwd.getpwnam, name)],
+        "busy_users": [name for name in users if _has_processes(name)],
         "group_exists": _is_known(grp.getgrnam, group),
         "cgroup": cgroup_layout.look(),
-        "persistenced": has_systemd
-        and run(["systemctl", "is-active", "--quiet", "nvidia-persistenced.service"])[0] == 0,
+        "persistenced": _persistenced(run) if has_systemd else {},
         "units": _units(run, units, users, isolated) if has_systemd else {},
         "installed": os.path.exists(SCRIPT),
         "made": note(Store(_RECORD), [], [], check=True).made,
@@ -60,6 +61,31 @@ def _is_known(lookup: Callable[[str], object], name: str) -> bool:
     except KeyError:
         return False
     return True
+
+
+def _has_processes(user: str) -> bool:
+    try:
+        uid = pwd.getpwnam(user).pw_uid
+    except KeyError:
+        return False
+    for entry in os.scandir("/proc"):
+        try:
+            if entry.name.isdigit() and entry.stat().st_uid == uid:
+                return True
+        except OSError:  # it has ended
+            continue
+    return False
+
+
+def _persistenced(run: Run) -> dict[str, bool]:
+    """Whether NVIDIA's persistence daemon is there, is enabled, and runs."""
+    words = ["systemctl", "show", "--property=LoadState,UnitFileState,ActiveState", "nvidia-persistenced.service"]
+    (shown,) = unit_survey.parse(_succeed(run, words))
+    return {
+        "found": shown["LoadState"] == "loaded",
+        "enabled": shown["UnitFileState"] == "enabled",
+        "running": shown["ActiveState"] == "active",
+    }
 
 
 def _units(run: Run, units: list[str], users: list[str], isolated: bool) -> dict[str, Any]:
@@ -87,11 +113,13 @@ def _running(run: Run, units: list[str]) -> list[dict[str, str]]:
 def _process(unit: str, shown: dict[str, str]) -> dict[str, Any]:
     """A running unit; ``outdated`` if it was started before its drop-in was last written."""
     started = time.time() - time.monotonic() + int(shown.get("ActiveEnterTimestampMonotonic", "0")) / 1e6
+    drop_in = f"/etc/systemd/system/{unit}.d/{unit_survey.DROP_IN}"
     try:
-        written = os.stat(f"/etc/systemd/system/{unit}.d/{unit_survey.DROP_IN}").st_mtime
+        written = os.stat(drop_in).st_mtime
     except OSError:
         written = 0.0
-    return {"name": shown["Id"], "main_pid": int(shown.get("MainPID", "0")), "outdated": written > started}
+    pid = int(shown.get("MainPID", "0"))
+    return {"name": shown["Id"], "main_pid": pid, "drop_in": drop_in, "outdated": written > started}
 
 
 def _show(run: Run, names: list[str]) -> list[dict[str, str]]:
@@ -110,6 +138,8 @@ def _holders(run: Run) -> list[dict[str, Any]]:
 
 def _read_ledger(run: Run, mode: str, path: str) -> list[dict[str, Any]]:
     words = [
+        sys.executable,
+        "-ISB",  # nothing is compiled here: root's bytecode would stay in a release that lacks its own
         SCRIPT,
         "status",
         "--json",

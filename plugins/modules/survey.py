@@ -51,11 +51,16 @@ bus:
   type: bool
   returned: success
 programs:
-  description: Whether C(sudo), C(visudo) and C(runuser) are there.
+  description: Whether C(sudo) and C(visudo) are there.
   type: dict
   returned: success
 missing_users:
   description: Those of O(users) that don't exist.
+  type: list
+  elements: str
+  returned: success
+busy_users:
+  description: Those of O(users) of whom processes run.
   type: list
   elements: str
   returned: success
@@ -65,13 +70,18 @@ group_exists:
   returned: success
 cgroup:
   description:
-    - C(layout) (v2, hybrid, v1, none), C(usable) (v2, v1 or empty), C(mount) (whether v2 must be mounted), C(lacks).
+    - C(layout) (v2, hybrid, v1, none), C(usable) (v2, v1 or empty), C(mount) (whether v2 must be mounted by the role),
+      C(mounted) (whether it is), C(lacks).
+  type: dict
+  returned: success
+persistenced:
+  description: Of nvidia-persistenced, C(found), C(enabled) and C(running); nothing without systemd.
   type: dict
   returned: success
 units:
   description:
     - For each of O(units) C(found), C(user), C(sandboxed), C(hindrances),
-      and C(running) with C(name), C(main_pid), C(outdated).
+      and C(running) with C(name), C(main_pid), C(drop_in), C(outdated).
   type: dict
   returned: success
 installed:

@@ -10,6 +10,7 @@ from ansible_collections.flinkops.gpu.plugins.module_utils import probe
 GPU = {"index": "0", "uuid": "GPU-0", "fault": None}
 BAD = {"index": "1", "uuid": "GPU-1", "fault": "uncorrectable ECC errors"}
 OK = {"check": "driver", "state": "ok", "what": "nvml sees 1 GPUs", "mend": None}
+CGROUP = {"check": "cgroup", "state": "ok", "what": "a confinement would be made", "mend": None}
 
 
 class Host:
@@ -42,10 +43,15 @@ def test_a_sound_host_has_no_problems() -> None:
 
 
 def test_with_isolation_every_user_is_taken_to_root() -> None:
-    host = Host()
+    host = Host(doctor=(0, json.dumps({"checks": [OK, CGROUP]}), ""))
     assert judged(host, users=["flink", "other"], isolated=True).problems == []
     for user in ("flink", "other"):
         assert [user, "/usr/bin/sudo", "-n", "--", probe.ROOT_SCRIPT, "status"] in host.calls
+
+
+def test_settings_that_do_not_confine_are_a_problem_where_isolation_is_wanted() -> None:
+    (problem,) = judged(Host(), isolated=True).problems
+    assert problem.startswith("the host's settings don't say 'isolate = yes', so TaskManagers are not confined")
 
 
 def test_what_sudo_refuses_is_a_problem() -> None:
