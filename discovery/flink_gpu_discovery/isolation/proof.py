@@ -113,7 +113,6 @@ def _try(folder: str, rules: Rules, owner: Credentials, tree: list[str], buses: 
         sockets = _open_sockets(buses)
         os.setgroups(owner.groups)
         os.setresgid(owner.gid, owner.gid, owner.gid)
-        os.setresuid(0, owner.uid, 0)
         _try_doors(folder, owner.uid, tree)
         for socket in sockets:
             _try_manager(owner.uid, f"/proc/self/fd/{socket}")
@@ -145,12 +144,14 @@ def _expect_denied(node: DeviceNode, answer: int, wanted: tuple[int, ...]) -> No
 
 def _try_doors(folder: str, uid: int, tree: list[str]) -> None:
     """No cgroup may take the owner in, nor may the owner make one that would. Opening a door moves nobody."""
+    access = _Access()
+    access.become(uid)
     door = open_door(tree)
     if door:
         _say("fault", f"uid {uid} may write {door}, and leave its confinement by it")
         return
     for cgroup in tree:
-        if os.access(cgroup, os.W_OK, effective_ids=True):
+        if not access(cgroup, os.W_OK):
             _say("fault", f"uid {uid} may make cgroups in {cgroup}")
             return
     above = os.path.dirname(folder)
@@ -199,7 +200,10 @@ def _try_manager(uid: int, socket: str) -> None:
 
 
 class _Access:
-    """access(2) with its errno, which ``os.access`` keeps to itself; 0 if the path may be opened like that."""
+    """access(2) with its errno, which ``os.access`` keeps to itself; 0 if the path may be opened like that.
+
+    glibc before 2.33 would ask for the real uid whatever it is told, so the system call is made without it.
+    """
 
     def __init__(self) -> None:
         self._libc = ctypes.CDLL(None, use_errno=True)
@@ -212,7 +216,7 @@ class _Access:
         if self("/", os.R_OK) == errno.ENOSYS:
             self._flags = 0
             os.setresuid(0, 0, 0)
-            os.setresuid(uid, uid, uid)
+            os.setresuid(uid, uid, 0)
 
     def __call__(self, path: str, mode: int = os.R_OK | os.W_OK) -> int:
         name = os.fsencode(path)

@@ -41,12 +41,13 @@ class Leaving:
     The first move of a process between cgroups takes a grace period of the kernel, several milliseconds of waiting.
     """
 
-    __slots__ = ("_ahead", "_done", "_error")
+    __slots__ = ("_ahead", "_done", "_error", "_task")
 
     def __init__(self, host: Host) -> None:
         self._ahead: Final = _ahead(host)
         self._done: Final = _thread.allocate_lock()
         self._error: BaseException | None = None
+        self._task = ""
 
     def start(self) -> None:
         """Begin, in a thread; where there is nothing to leave, without one."""
@@ -56,13 +57,19 @@ class Leaving:
             time.sleep(0.0001)  # lets the thread get as far as to its first wait
 
     def finish(self) -> None:
-        """Wait until it is done; ``SystemRefusedError`` if it can't be."""
+        """Wait until it is done; ``SystemRefusedError`` if it can't be.
+
+        Also until the thread has ended: for that it loads a library, through a descriptor that may not be closed.
+        """
         self._done.acquire()
+        while self._task and os.path.exists(self._task):
+            time.sleep(0.00005)
         if self._error is not None:
             raise self._error
 
     def _leave(self) -> None:
         try:
+            self._task = f"/proc/self/task/{_thread.get_native_id()}"
             for hierarchy in self._ahead:
                 _enter(hierarchy)
         except BaseException as error:  # told by the main thread
