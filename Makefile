@@ -7,10 +7,10 @@ BIN := $(VENV)/bin
 PYTEST := $(BIN)/pytest
 
 .DEFAULT_GOAL := help
-.PHONY: help demo setup lint format test test-fast bench clean
+.PHONY: help demo setup lint format test test-fast test-flink-matrix bench clean
 
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-17s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 demo: ## task executors on this host get disjoint GPUs (simulated where there are none)
 	@$(PYTHON) -m tools.demo
@@ -40,6 +40,11 @@ test: setup ## everything; what CI runs
 test-fast: setup ## the inner loop: lint and all tests but real Flink, booted hosts, isolation and the slow ones
 	@tools/lint.sh
 	$(PYTEST) -n auto -m 'not flink and not slow and not booted' --ignore=tests/races --ignore=tests/isolation --ignore=tests/crash_isolation
+
+test-flink-matrix: export FLINK_VERSIONS := 1.18.1 1.19.3 1.20.5 2.0.2 2.3.0
+test-flink-matrix: setup ## configuration files in every Flink that is pinned: its loader, its TaskManager (1.3 GB from PyPI, once)
+	$(BIN)/python tools/fetch_flink.py $(FLINK_VERSIONS)
+	$(PYTEST) tests/flinkconf
 
 bench: setup ## how fast a call is, how that grows, and how it fares beside Flink's own script
 	$(BIN)/python benchmarks/startup.py

@@ -1,7 +1,8 @@
-"""Fetch a Flink release from PyPI into the user's cache and print its FLINK_HOME.
+"""Fetch Flink releases from PyPI into the user's cache and print the FLINK_HOME of each.
 
 A release is two distributions: `apache-flink` (scripts and configuration) and `apache-flink-libraries`
 (jars and plugins). Unpacked over each other they are a whole Flink; their Python parts are left out.
+The releases that this repository is tested with are pinned: pip takes no other archives for them.
 """
 
 from __future__ import annotations
@@ -28,28 +29,57 @@ DOWNLOAD_LIMIT_SECONDS = 900.0
 # for is one that every release since 1.17 has, so that any Python on any machine can fetch any Flink.
 ANY_WHEEL = ("--only-binary=:all:", "--python-version=3.10", "--platform=manylinux2014_x86_64")
 
+# The SHA-256 of both archives, in the order of DISTRIBUTIONS: of that wheel, and of the libraries, which come as
+# a wheel since Flink 2.2 and before as a source archive that holds the same files.
+PINNED = {
+    "1.18.1": (
+        "f93cbc4d88e39135dd59d7d7cc2e2252dec4017c4943dd8ab62e117e953a2d15",
+        "369ce11ab33e5e15cdd349db2f5412dcc2fad163b6a87aa93b927a3631bcca7f",
+    ),
+    "1.19.3": (
+        "f1c0d2c0245bc0ad2c5ce5bb1b7dfe719410724342671267abfba5190e1827f4",
+        "4a58e3a1fb7d83340bc96b6c080624c6d792d69fae5d294b96224775204a9c60",
+    ),
+    "1.20.5": (
+        "953f1d9f9d418ca5fbc84881144b37e1c86b69b5d7b343bca737d47f9cbde25d",
+        "e6aee62ea1a1fe7b32e28894ad079f3f1a50a372a4caac3df52405267f4228c8",
+    ),
+    "2.0.2": (
+        "d58c1656bd1ec6b116be1b8adf2596c5254ef4cafd4b6641b56cf51735e30c1b",
+        "64dced9d0324a5f23f84e9cdf444d3fd64632169e477f001c21b422f39b995ba",
+    ),
+    "2.3.0": (
+        "e67ec32fc5056beacf16ec4ec682f3716df5b165d6e69c3bd2e176085a81cd5d",
+        "38ece876553286b3a285cf344c2d2038f8a7ca10da5df54d5107250386d64151",
+    ),
+}
+DISTRIBUTIONS: tuple[tuple[str, tuple[str, ...]], ...] = (
+    ("apache-flink", ANY_WHEEL),
+    ("apache-flink-libraries", ()),
+)
+
 
 class FetchError(Exception):
     """Flink can't be fetched; the message is one line."""
 
 
 def main() -> int:
-    """Print FLINK_HOME of the release named; on failure, one line on standard error and exit 1."""
+    """Print a line for each release named; on failure, one line on standard error and exit 1."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("version", type=_version, help="a release of Apache Flink, such as 2.3.0")
-    version: str = parser.parse_args().version
-    try:
-        print(fetch(version))
-    except (FetchError, OSError) as error:
-        print(f"fetch_flink: Flink {version}: {error}", file=sys.stderr)
-        return 1
+    parser.add_argument("version", type=_version, nargs="+", help="a release of Apache Flink, such as 2.3.0")
+    for version in parser.parse_args().version:
+        try:
+            print(fetch(version), flush=True)
+        except (FetchError, OSError) as error:
+            print(f"fetch_flink: Flink {version}: {error}", file=sys.stderr)
+            return 1
     return 0
 
 
 def fetch(version: str) -> Path:
     """Return FLINK_HOME of the release, which is downloaded first where the cache lacks it."""
     cache = cache_folder()
-    home = cache / f"flink-{version}"
+    home = home_of(version)
     if home.is_dir():
         return home
     cache.mkdir(parents=True, exist_ok=True)
@@ -57,6 +87,11 @@ def fetch(version: str) -> Path:
         if not home.is_dir():  # another run may have made it while this one waited for the lock
             _make_home(version, home, cache / f".flink-{version}.part")
     return home
+
+
+def home_of(version: str) -> Path:
+    """Return where the release is once it has been fetched."""
+    return cache_folder() / f"flink-{version}"
 
 
 def cache_folder() -> Path:
@@ -73,9 +108,8 @@ def _make_home(version: str, home: Path, part: Path) -> None:
     try:
         unpacked = part / "home"
         unpacked.mkdir(parents=True)
-        _download(f"apache-flink=={version}", part / "scripts", ANY_WHEEL)
-        # The jars come as a wheel since Flink 2.2; before, as a source archive that holds the same files.
-        _download(f"apache-flink-libraries=={version}", part / "libraries", ())
+        for (name, options), pin in zip(DISTRIBUTIONS, PINNED.get(version, ("", "")), strict=True):
+            _download(f"{name}=={version}", pin, part / name, options)
         for archive in sorted(part.glob("*/apache*flink*")):
             _unpack(archive, unpacked)
         _check_complete(unpacked, version)
@@ -84,15 +118,15 @@ def _make_home(version: str, home: Path, part: Path) -> None:
         shutil.rmtree(part, ignore_errors=True)
 
 
-def _download(requirement: str, folder: Path, options: tuple[str, ...]) -> None:
+def _download(requirement: str, pin: str, folder: Path, options: tuple[str, ...]) -> None:
     # No cache of pip's own: the unpacked release is the cache, and a second copy would be 300 MB.
     command = [sys.executable, "-m", "pip", "--no-cache-dir", "--disable-pip-version-check", "--no-input"]
-    command += ["download", "--quiet", "--no-deps", "--dest", str(folder), *options, requirement]
+    command += ["download", "--quiet", "--no-deps", "--dest", str(folder), *options]
     try:
         done = subprocess.run(
-            command,
+            [*command, "--requirement", "/dev/stdin"],  # pip takes a hash from a file only
             check=False,
-            stdin=subprocess.DEVNULL,
+            input=f"{requirement} --hash=sha256:{pin}" if pin else requirement,
             capture_output=True,
             text=True,
             timeout=DOWNLOAD_LIMIT_SECONDS,

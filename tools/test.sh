@@ -13,7 +13,7 @@ part() {
   times+=("$(printf '%-32s %4d s' "$name" $((SECONDS - start)))")
 }
 
-part "fetch Flink (once)" .venv/bin/python tools/fetch_flink.py 2.3.0
+part "fetch Flink (once)" .venv/bin/python tools/fetch_flink.py 1.20.5 2.3.0
 part "lint" tools/lint.sh
 part "units, commands, backends" "$pytest" -n 2 -m 'not flink and not booted' --ignore=tests/crash --ignore=tests/model --ignore=tests/races --ignore=tests/isolation --ignore=tests/crash_isolation
 part "ledger: crashes, model, races" "$pytest" -n 2 tests/crash tests/model tests/races
