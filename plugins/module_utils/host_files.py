@@ -8,6 +8,7 @@ from pathlib import Path
 
 from ansible_collections.flinkops.gpu.plugins.module_utils import host_files_disk as disk
 from ansible_collections.flinkops.gpu.plugins.module_utils.host_files_after import carry_out
+from ansible_collections.flinkops.gpu.plugins.module_utils.host_files_lost import find_lost
 from ansible_collections.flinkops.gpu.plugins.module_utils.host_files_plan import make_plan
 from ansible_collections.flinkops.gpu.plugins.module_utils.host_files_wanted import validate
 
@@ -36,16 +37,24 @@ class Outcome:
 
 
 def arrange(
-    store: Store, wanted: Sequence[Wanted], *, folder: str, check: bool, label: Label, after: Sequence[After] = ()
+    store: Store,
+    wanted: Sequence[Wanted],
+    *,
+    folder: str,
+    check: bool,
+    label: Label,
+    after: Sequence[After] = (),
+    known: Sequence[str] = (),
 ) -> Outcome:
     """Let exactly the wanted files stand on the host, of all that the record knows; an empty set removes everything.
 
     ``folder`` is a private one where validators look at files. ``label(staged, path)`` gives a staged file the
-    security context of its path. ``after`` says whom to tell of changes. ``FilingError`` or ``OSError`` if something
-    is refused; then nothing has landed yet, but where the system failed in the middle, or somebody can't be told.
+    security context of its path. ``after`` says whom to tell of changes. ``known``: where else to look for our own,
+    whose record may be lost. ``FilingError`` or ``OSError`` if something is refused; then nothing has landed yet, but
+    where the system failed in the middle, or somebody can't be told.
     """
-    with store.locked(reading=check or not (wanted or store.has_traces)):
-        plan = make_plan(store, wanted, after)
+    with store.locked(reading=check or not (wanted or store.has_traces or find_lost(store, known, ()))):
+        plan = make_plan(store, wanted, after, known)
         changed = {step.path for step in plan.changes}
         notes = validate([each for each in wanted if each.path in changed], folder, lenient=check)
         actions = plan.actions()

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 
 from ansible_collections.flinkops.gpu.plugins.module_utils.host_files_after import due
 from ansible_collections.flinkops.gpu.plugins.module_utils.host_files_folders import plan_folders
+from ansible_collections.flinkops.gpu.plugins.module_utils.host_files_lost import find_lost
 from ansible_collections.flinkops.gpu.plugins.module_utils.host_files_steps import give_back, take
 from ansible_collections.flinkops.gpu.plugins.module_utils.host_files_trust import check_folders
 from ansible_collections.flinkops.gpu.plugins.module_utils.record import Entry, FilingError, Record
@@ -30,6 +31,7 @@ class Plan:
     folders: Folders
     due: tuple[str, ...]
     clears: bool  # whether the record itself goes
+    lost: tuple[str, ...] = ()  # paths that are ours, and that no record names
 
     @property
     def intended(self) -> Record:
@@ -56,6 +58,7 @@ class Plan:
     def actions(self) -> list[str]:
         """All that it changes, in words; empty if there is nothing to do."""
         words = [f"remove {step.leftover}, which an interrupted run left" for step in self.steps if step.leftover]
+        words += [f"take {path} for an earlier installation's: no record names it" for path in self.lost]
         words += [f"make folder {path}" for path in self.folders.new]
         words += [each for step in self.steps for each in step.words()]
         words += [f"remove the empty folder {path}" for path in self.folders.empty]
@@ -64,19 +67,21 @@ class Plan:
         return words or (["bring the record up to date"] if self.final != self.record else [])
 
 
-def make_plan(store: Store, wanted: Sequence[Wanted], after: Sequence[After] = ()) -> Plan:
+def make_plan(store: Store, wanted: Sequence[Wanted], after: Sequence[After] = (), known: Sequence[str] = ()) -> Plan:
     """Compare the host with what is wanted there, which is the complete set; ``FilingError`` for what is refused."""
     record: Record = store.load()
     entries = {entry.path: entry for entry in record.files}
     paths = [each.path for each in wanted]
-    for path in dict.fromkeys([*paths, *entries]):
+    lost = find_lost(store, known, [*paths, *entries])
+    lost_paths = tuple(entry.path for entry in lost)
+    for path in dict.fromkeys([*paths, *entries, *lost_paths]):
         _check_place(store, path)
     steps = [take(store, each, entries.get(each.path)) for each in wanted]
-    steps += [give_back(store, entry) for entry in record.files if entry.path not in paths]
+    steps += [give_back(store, entry) for entry in (*record.files, *lost) if entry.path not in paths]
     folders = plan_folders(record.folders, paths, steps)
     commands = (*record.due, *due(after, [step.path for step in steps if step.is_change]))
-    is_empty = not wanted and not record.made
-    return Plan(record, tuple(steps), folders, tuple(dict.fromkeys(commands)), clears=is_empty and store.has_traces)
+    clears = not wanted and not record.made and (store.has_traces or bool(lost))
+    return Plan(record, tuple(steps), folders, tuple(dict.fromkeys(commands)), clears, lost_paths)
 
 
 def _check_place(store: Store, path: str) -> None:

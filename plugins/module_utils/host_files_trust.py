@@ -12,21 +12,27 @@ _MOST_LINKS = 40  # MAXSYMLINKS in include/linux/namei.h
 
 
 def check_folders(path: str) -> None:
-    """Walk to the folder of ``path`` as the kernel does; ``FilingError`` if a step there is not root's alone.
+    """``FilingError`` if a step to the folder of ``path`` is not root's alone; what is missing root makes itself."""
+    _walk(path, _steps(Path(path).parent), ends_in_folder=True)
 
-    What is missing is no danger: root makes it, in a folder that was looked at. A sticky folder keeps others from
-    what is root's in it.
-    """
+
+def check_all(path: str) -> bool:
+    """The same for what is at ``path``, too, be it a file, a folder or a link; whether it is there."""
+    return _walk(path, _steps(Path(path)), ends_in_folder=False)
+
+
+def _walk(path: str, steps: list[str], *, ends_in_folder: bool) -> bool:
+    """Go as the kernel does, link by link; whether the end was reached."""
     here, links = Path("/"), 0
-    steps = _steps(Path(path).parent)
+    _check_step(here, here.lstat(), path, is_way=True)
     while steps:
         name = steps.pop()
         step = here.parent if name == ".." else here / name
         try:
             found = step.lstat()
         except FileNotFoundError:
-            return
-        _check_step(step, found, path)
+            return False
+        _check_step(step, found, path, is_way=bool(steps) or ends_in_folder)
         if not stat.S_ISLNK(found.st_mode):
             here = step
             continue
@@ -36,22 +42,25 @@ def check_folders(path: str) -> None:
         target = step.readlink()
         here = Path("/") if target.is_absolute() else here
         steps += _steps(target)
+    return True
 
 
-def _check_step(step: Path, found: os.stat_result, path: str) -> None:
+def _check_step(step: Path, found: os.stat_result, path: str, *, is_way: bool) -> None:
+    """A sticky folder keeps others from what is root's in it."""
+    name = str(step) if str(step) == path else f"{step}, on the way to {path},"
     if found.st_uid != 0:
         raise FilingError(
-            f"{step}, on the way to {path}, belongs to uid {found.st_uid}, who could lead it elsewhere:"
-            f" chown -h root:root {step}"
+            f"{name} belongs to uid {found.st_uid}, who could lead it elsewhere: chown -h root:root {step}"
         )
     if stat.S_ISLNK(found.st_mode):
         return
-    if not stat.S_ISDIR(found.st_mode):
-        raise FilingError(f"{step}, on the way to {path}, is no folder: move it away")
-    if found.st_mode & (stat.S_IWGRP | stat.S_IWOTH) and not found.st_mode & stat.S_ISVTX:
+    is_folder = stat.S_ISDIR(found.st_mode)
+    if is_way and not is_folder:
+        raise FilingError(f"{name} is no folder: move it away")
+    is_sticky = is_folder and found.st_mode & stat.S_ISVTX
+    if found.st_mode & (stat.S_IWGRP | stat.S_IWOTH) and not is_sticky:
         raise FilingError(
-            f"{step}, on the way to {path}, has mode {stat.S_IMODE(found.st_mode):04o}, so others than root may"
-            f" write there: chmod go-w {step}"
+            f"{name} has mode {stat.S_IMODE(found.st_mode):04o}, so others than root may write there: chmod go-w {step}"
         )
 
 

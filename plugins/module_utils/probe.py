@@ -49,6 +49,8 @@ def look(run: Run, *, users: list[str], arguments: list[str], isolated: bool, ex
     main_user = users[0]
     _take_inventory(run, found, main_user, expected)
     _examine(run, found, main_user, expected, isolated)
+    for user in users[1:]:
+        _examine_as(run, found, user, expected, isolated)
     return found
 
 
@@ -81,6 +83,15 @@ def _take_inventory(run: Run, found: Findings, user: str, expected: str) -> None
     elif not expected and not found.healthy:
         found.problems.append(f"none of {len(found.gpus)} GPUs is healthy")
     found.warnings += [f"GPU {gpu['index']}: {gpu['fault']}" for gpu in found.gpus if gpu["fault"]]
+
+
+def _examine_as(run: Run, found: Findings, user: str, expected: str, isolated: bool) -> None:
+    """What ``doctor`` tells a further user and has not told the main one."""
+    own = Findings()
+    own.gpus = found.gpus
+    _examine(run, own, user, expected, isolated)
+    found.problems += [f"as {user}: {text}" for text in own.problems if text not in found.problems]
+    found.warnings += [f"as {user}: {text}" for text in own.warnings if text not in found.warnings]
 
 
 def _examine(run: Run, found: Findings, user: str, expected: str, isolated: bool) -> None:

@@ -47,9 +47,10 @@ def _result(store: Store, made: Plan) -> dict[str, Any]:
         "changed": bool(made.steps),
         "release": after.current,
         "current": before.current,
-        "previous": next((name for name in after.releases if name != after.current and store.used(name)), ""),
+        "previous": made.previous,
         "releases": list(after.releases),
         "python": {"path": after.python.path, "version": after.python.version} if after.python else {},
         "actions": [words for step in made.steps for words in step.words],
+        "note": made.note,
         "diff": {"before": before.text(), "after": after.text()},
     }

@@ -12,11 +12,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from ansible_collections.flinkops.gpu.plugins.module_utils.release_manifest import (
-    ReleaseError,
-    sha256,
-    split_shebang,
-)
+from ansible_collections.flinkops.gpu.plugins.module_utils.release_manifest import sha256, split_shebang
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -127,21 +123,3 @@ def opened(path: Path) -> Iterator[int]:
         yield descriptor
     finally:
         os.close(descriptor)
-
-
-def require_trusted(path: Path) -> None:
-    """See that nobody but root can put something else at ``path``, from which root runs code."""
-    for place in (path, *path.parents):
-        _require_owned(place)
-    for place in path.resolve().parents:
-        _require_owned(place)
-
-
-def _require_owned(place: Path) -> None:
-    status = place.lstat()
-    if status.st_uid != 0:
-        raise ReleaseError(f"{place} belongs to uid {status.st_uid}, but root runs code there: chown -h root {place}")
-    others_write = status.st_mode & 0o022 and not status.st_mode & stat.S_ISVTX
-    if others_write and not stat.S_ISLNK(status.st_mode):
-        mode = stat.S_IMODE(status.st_mode)
-        raise ReleaseError(f"{place} (mode {mode:04o}) is open to others, but root runs code there: chmod go-w {place}")

@@ -54,12 +54,17 @@ class View:
 
 @dataclass(frozen=True)
 class Plan:
-    """The steps, what they lead from and to, and the files for which an archive is needed first."""
+    """The steps, what they lead from and to, and the files for which an archive is needed first.
+
+    ``previous``: where a rollback without a name would go after that. ``note``: why nothing is to be done.
+    """
 
     steps: tuple[Step, ...]
     before: View
     after: View
     lacking: tuple[str, ...] = ()
+    previous: str = ""
+    note: str = ""
 
 
 @dataclass(frozen=True)
@@ -96,18 +101,20 @@ def _installation(store: Store, wish: Wish, held: int) -> Plan:
     state = survey(build.final, build.manifest, python)
     kept = [wish.name, *(name for name in store.names() if name != wish.name)]
     kept, pruned = kept[: wish.keep], kept[wish.keep :]
-    steps = [*_preparation(store), *_completion(store, build, state), *_switching(store, wish.name)]
+    steps = [*_preparation(store), *_completion(store, build, state), *_switching(store, wish.name, rolled_back=False)]
     steps += [_step(f"remove release {name}", store.discard, store.releases / name) for name in pruned]
     return Plan(
         steps=tuple(steps),
         before=_view(store, state if wish.name in store.names() else None),
         after=View(wish.name, tuple(kept), python),
         lacking=() if wish.archive else state.lacking,
+        previous=next((name for name in kept if name != wish.name and store.used(name)), ""),
     )
 
 
 def _rollback(store: Store, wish: Wish, held: int) -> Plan:
-    name = wish.to or _before_current(store)
+    stays = not wish.to and store.rolled_back()
+    name = wish.to or (store.current() if stays else _before_current(store))
     if name not in store.names():
         raise ReleaseError(f"to: {name!r} is not installed under {store.releases} ({_known(store)})")
     build = Build(store.releases / name, manifest_of(store.releases / name), choose(wish.python), "", held)
@@ -115,8 +122,9 @@ def _rollback(store: Store, wish: Wish, held: int) -> Plan:
     if state.lacking:
         raise ReleaseError(f"release {name} is damaged ({_listed(state.damage)}): choose another one ({_known(store)})")
     after = View(name, (name, *(other for other in store.names() if other != name)), build.python)
-    steps = [*_preparation(store), *_completion(store, build, state), *_switching(store, name)]
-    return Plan(tuple(steps), _view(store, state), after)
+    steps = [*_preparation(store), *_completion(store, build, state), *_switching(store, name, rolled_back=True)]
+    note = f"{name} stays current, it was rolled back to already; name another release to go to that" if stays else ""
+    return Plan(tuple(steps), _view(store, state), after, note=note)
 
 
 def _before_current(store: Store) -> str:
@@ -180,10 +188,12 @@ def _unpack(store: Store, build: Build) -> None:
     sync(store.releases)
 
 
-def _switching(store: Store, name: str) -> list[Step]:
-    if store.target() != f"{store.releases.name}/{name}":
+def _switching(store: Store, name: str, *, rolled_back: bool) -> list[Step]:
+    if store.target() != store.target_for(name, rolled_back=rolled_back):
         before = store.current() or store.target() or "none"
-        return [_step(f"switch current from {before} to {name}", store.switch, name)]
+        noting = f"note that {name} was {'rolled back to' if rolled_back else 'installed'}"
+        words = f"switch current from {before} to {name}" if before != name else noting
+        return [Step((words,), partial(store.switch, name, rolled_back=rolled_back))]
     if not store.is_latest(name):
         return [_step(f"note that {name} was made current last", store.note_use, name)]
     return []

@@ -5,10 +5,13 @@ from __future__ import annotations
 import re
 import subprocess
 from dataclasses import dataclass
-from pathlib import Path
 
-from ansible_collections.flinkops.gpu.plugins.module_utils.release_files import require_trusted
+from ansible_collections.flinkops.gpu.plugins.module_utils.host_files_trust import check_all
 from ansible_collections.flinkops.gpu.plugins.module_utils.release_manifest import ReleaseError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from pathlib import Path
 
 OLDEST = (3, 9)
 CANDIDATES = ("/usr/bin/python3", *(f"/usr/bin/python3.{minor}" for minor in range(13, 8, -1)))
@@ -46,14 +49,16 @@ def from_line(line: str) -> Python | None:
 
 
 def choose(wanted: str) -> Python:
-    """The interpreter at ``wanted``; where that is empty, the host's first one that is new enough."""
+    """The interpreter at ``wanted``; where that is empty, the host's first one that is new enough.
+
+    None is started before it is known that nobody but root could have put it there: ``FilingError``.
+    """
     if wanted and not _PATH.fullmatch(wanted):
         raise ReleaseError(f"python: {wanted!r} can't start scripts: give an absolute path, 120 bytes, no blanks")
     answers: dict[str, Python | str] = {}
     for path in (wanted,) if wanted else CANDIDATES:
-        answer = answers[path] = _probe(path)
+        answer = answers[path] = _probe(path) if check_all(path) else "not there"
         if isinstance(answer, Python):
-            require_trusted(Path(path).resolve())
             return answer
     found = ", ".join(f"{path}: {answer}" for path, answer in answers.items())
     raise ReleaseError(f"no Python >= 3.9 on this host ({found}): install one, or set python to its path")
@@ -63,8 +68,6 @@ def _probe(path: str) -> Python | str:
     """What is at ``path``, or in words why it can't be used."""
     try:
         done = _run([path, "-IS", "-c", _PROBE], seconds=_PROBE_SECONDS)
-    except FileNotFoundError:
-        return "not there"
     except (OSError, subprocess.SubprocessError) as error:
         return f"does not start ({error})"
     words = done.stdout.split()

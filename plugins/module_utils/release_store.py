@@ -1,5 +1,8 @@
 """The releases of a host: their folder, and the link ``current`` to the one in use.
 
+The link's text also says how that one was made current, so that both change at once: ``releases/NAME`` by an
+installation, ``./releases/NAME`` by rolling back.
+
 When a release was last made current is the mtime of its MANIFEST, 0 if it never was: unlike a folder's it survives
 mending. It is kept greater than those of all others, so that a clock set back doesn't change the order.
 """
@@ -12,13 +15,8 @@ import time
 from contextlib import contextmanager
 from pathlib import Path
 
-from ansible_collections.flinkops.gpu.plugins.module_utils.release_files import (
-    FOLDER_MODE,
-    opened,
-    remove,
-    require_trusted,
-    sync,
-)
+from ansible_collections.flinkops.gpu.plugins.module_utils.host_files_trust import check_all
+from ansible_collections.flinkops.gpu.plugins.module_utils.release_files import FOLDER_MODE, opened, remove, sync
 from ansible_collections.flinkops.gpu.plugins.module_utils.release_manifest import MANIFEST, ReleaseError, is_name
 
 TYPE_CHECKING = False
@@ -26,6 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 NEW, OLD = ".new-", ".old-"  # what is not whole yet, or no more; nothing but leftovers once no run is under way
+_ROLLED_BACK = "./"
 LOCK_SECONDS = 60
 
 
@@ -59,11 +58,11 @@ class Store:
             raise ReleaseError(f"the folder {self.root.parent} doesn't exist: make it, or choose another root")
 
     def require_trusted(self) -> None:
-        """See that what root will run from here can be put here by root only."""
+        """See that what root will run from here can be put here by root only: else ``FilingError``."""
         for folder in (self.root, self.releases):
             if folder.is_symlink() or (folder.exists() and not folder.is_dir()):
                 raise ReleaseError(f"{folder} is not a folder (root runs code from there): move it away")
-            require_trusted(next(place for place in (folder, *folder.parents) if place.exists()))
+        check_all(str(self.releases))
         if not self.link.is_symlink() and self.link.exists():
             raise ReleaseError(f"{self.link} is not a symbolic link: move it away")
 
@@ -72,13 +71,22 @@ class Store:
         return [folder for folder in (self.root, self.releases) if not _is_open(folder)]
 
     def target(self) -> str:
-        """Where ``current`` points; '' if it doesn't exist."""
-        return str(self.link.readlink()) if self.link.is_symlink() else ""
+        """The text of ``current``; '' if it doesn't exist."""
+        return os.readlink(self.link) if self.link.is_symlink() else ""  # a Path would tidy it
 
     def current(self) -> str:
         """The name of the release in use; '' if there is none."""
-        folder, _, name = self.target().rpartition("/")
-        return name if folder == self.releases.name and is_name(name) else ""
+        name = self.target().rpartition("/")[2]
+        leads_there = self.target() in (self.target_for(name, rolled_back=way) for way in (False, True))
+        return name if leads_there and is_name(name) else ""
+
+    def rolled_back(self) -> bool:
+        """Whether the release in use was rolled back to, and none was installed since."""
+        return bool(self.current()) and self.target().startswith(_ROLLED_BACK)
+
+    def target_for(self, name: str, *, rolled_back: bool) -> str:
+        """The text of ``current`` for that release."""
+        return f"{_ROLLED_BACK if rolled_back else ''}{self.releases.name}/{name}"
 
     def names(self) -> list[str]:
         """All releases, most recently used first."""
@@ -111,13 +119,13 @@ class Store:
             (self.used(other) for other in names if other != name), default=0
         )
 
-    def switch(self, name: str) -> None:
+    def switch(self, name: str, *, rolled_back: bool) -> None:
         """Make that release the current one, at once."""
         if self.current() in self.names() and not self.is_latest(self.current()):
             self.note_use(self.current())  # a run was interrupted before it had
         beside = self.releases / f"{NEW}current"
         remove(beside)
-        beside.symlink_to(f"{self.releases.name}/{name}")
+        beside.symlink_to(self.target_for(name, rolled_back=rolled_back))
         beside.replace(self.link)
         sync(self.root)
         self.note_use(name)

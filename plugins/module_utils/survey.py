@@ -6,15 +6,16 @@
 from __future__ import annotations
 
 import grp
-import json
 import os
 import pwd
-import sys
 import time
 
-from ansible_collections.flinkops.gpu.plugins.module_utils import cgroup_layout, unit_survey
+from ansible_collections.flinkops.gpu.plugins.module_utils import accounts, cgroup_layout, ledger_survey, unit_survey
+from ansible_collections.flinkops.gpu.plugins.module_utils.record import FilingError
 from ansible_collections.flinkops.gpu.plugins.module_utils.record_made import note
 from ansible_collections.flinkops.gpu.plugins.module_utils.record_store import Store
+from ansible_collections.flinkops.gpu.plugins.module_utils.release_manifest import ReleaseError
+from ansible_collections.flinkops.gpu.plugins.module_utils.release_python import choose
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -23,36 +24,53 @@ if TYPE_CHECKING:
 
     Run = Callable[[list[str]], tuple[int, str, str]]
 
-SCRIPT = "/opt/flink-gpu-discovery/current/bin/flink-gpu-discovery"
-LEDGERS = {
-    "coordination": "/run/flink-gpu-discovery/ledger",
-    "isolation": "/run/flink-gpu-discovery/root/ledger",
-}
 _RECORD = "/opt/flink-gpu-discovery/record.json"
 _PROGRAMS = {"sudo": "/usr/bin/sudo", "visudo": "/usr/sbin/visudo"}
 _BUS_POLICIES = ("/usr/share/dbus-1/system.d", "/etc/dbus-1/system.d")
 
 
-def look(run: Run, *, units: list[str], users: list[str], group: str, isolated: bool) -> dict[str, Any]:
-    """Everything in one answer; ``run`` starts a command and returns its exit code, output and errors.
-
-    ``FilingError`` if the role's own record is damaged.
-    """
+def look(
+    run: Run, *, units: list[str], users: list[str], group: str, isolated: bool, python: str | None
+) -> dict[str, Any]:
+    """Everything in one answer; ``run`` starts a command and returns its exit code, output and errors."""
     has_systemd = os.path.isdir("/run/systemd/system")
     return {
         "systemd": has_systemd,
         "bus": has_systemd and any(os.path.isdir(path) for path in _BUS_POLICIES),
         "programs": {name: os.path.exists(path) for name, path in _PROGRAMS.items()},
+        "python_lacks": "" if python is None else _lacks(python),
         "missing_users": [name for name in users if not _is_known(pwd.getpwnam, name)],
-        "busy_users": [name for name in users if _has_processes(name)],
         "group_exists": _is_known(grp.getgrnam, group),
+        "outsiders": [name for name in users[1:] if _is_outside(name, group)],
         "cgroup": cgroup_layout.look(),
         "persistenced": _persistenced(run) if has_systemd else {},
         "units": _units(run, units, users, isolated) if has_systemd else {},
-        "installed": os.path.exists(SCRIPT),
-        "made": note(Store(_RECORD), [], [], check=True).made,
-        "holders": _holders(run),
+        "installed": os.path.exists(ledger_survey.SCRIPT),
+        **_made(),
+        "holders": ledger_survey.holders(run),
+        "folder_owner": ledger_survey.folder_owner(),
     }
+
+
+def _made() -> dict[str, Any]:
+    """What the role made, and the accounts among it; ``record_fault`` says why its record can't be read."""
+    made: list[str] = []
+    fault = ""
+    try:
+        made = note(Store(_RECORD), [], [], check=True).made
+    except FilingError as error:
+        fault = str(error)
+    own = accounts.look(made)
+    busy = [name for name in own["users"] if _has_processes(name)]
+    return {"made": made, "record_fault": fault, "accounts": {**own, "busy": busy}}
+
+
+def _lacks(python: str) -> str:
+    try:
+        choose(python)
+    except (ReleaseError, FilingError) as error:
+        return str(error)
+    return ""
 
 
 def _is_known(lookup: Callable[[str], object], name: str) -> bool:
@@ -61,6 +79,17 @@ def _is_known(lookup: Callable[[str], object], name: str) -> bool:
     except KeyError:
         return False
     return True
+
+
+def _is_outside(user: str, group: str) -> bool:
+    """Whether a user who is there is not in the group."""
+    if not _is_known(pwd.getpwnam, user):
+        return False
+    try:
+        gid = grp.getgrnam(group).gr_gid
+    except KeyError:
+        return True
+    return gid not in os.getgrouplist(user, pwd.getpwnam(user).pw_gid)
 
 
 def _has_processes(user: str) -> bool:
@@ -92,12 +121,14 @@ def _units(run: Run, units: list[str], users: list[str], isolated: bool) -> dict
     """Each unit by its name in the role's variable, with those of its instances that run."""
     if not units:
         return {}
-    shown = {block["Id"]: block for block in _show(run, [unit_survey.probe_name(unit) for unit in units])}
-    running = _running(run, units)
+    named = unit_survey.by_name(_show(run, [unit_survey.probe_name(unit) for unit in units]))
+    shown = {unit: named.get(unit_survey.probe_name(unit), {}) for unit in units}
+    real = {unit: unit_survey.real_name(unit, shown[unit]) for unit in units}
+    running = _running(run, list(real.values()))
     return {
         unit: {
-            **unit_survey.describe(unit, shown.get(unit_survey.probe_name(unit), {}), isolated=isolated, users=users),
-            "running": [_process(unit, block) for block in running if unit_survey.covers(unit, block["Id"])],
+            **unit_survey.describe(unit, shown[unit], isolated=isolated, users=users),
+            "running": [_process(unit, block) for block in running if unit_survey.covers(real[unit], block["Id"])],
         }
         for unit in units
     }
@@ -105,7 +136,7 @@ def _units(run: Run, units: list[str], users: list[str], isolated: bool) -> dict
 
 def _running(run: Run, units: list[str]) -> list[dict[str, str]]:
     patterns = [unit_survey.pattern(unit) for unit in units]
-    listing = _succeed(run, ["systemctl", "list-units", "--plain", "--no-legend", "--state=active", *patterns])
+    listing = _succeed(run, ["systemctl", "list-units", "--plain", "--no-legend", "--state=active", "--", *patterns])
     names = [line.split()[0] for line in listing.splitlines() if line.strip()]
     return _show(run, names) if names else []
 
@@ -123,52 +154,8 @@ def _process(unit: str, shown: dict[str, str]) -> dict[str, Any]:
 
 
 def _show(run: Run, names: list[str]) -> list[dict[str, str]]:
-    words = ["systemctl", "show", f"--property={','.join(unit_survey.PROPERTIES)}", *names]
+    words = ["systemctl", "show", f"--property={','.join(unit_survey.PROPERTIES)}", "--", *names]
     return unit_survey.parse(_succeed(run, words))
-
-
-def _holders(run: Run) -> list[dict[str, Any]]:
-    """Who holds GPUs by either ledger; an entry with an ``error`` for a ledger that can't be read."""
-    found: list[dict[str, Any]] = []
-    for mode, path in LEDGERS.items():
-        if os.path.exists(path) and os.path.exists(SCRIPT):
-            found += _read_ledger(run, mode, path)
-    return found
-
-
-def _read_ledger(run: Run, mode: str, path: str) -> list[dict[str, Any]]:
-    words = [
-        sys.executable,
-        "-ISB",  # nothing is compiled here: root's bytecode would stay in a release that lacks its own
-        SCRIPT,
-        "status",
-        "--json",
-        "--config",
-        os.devnull,
-        "--ledger",
-        path,
-        *(["--isolate"] if mode == "isolation" else []),
-    ]
-    code, out, errors = run(words)
-    try:
-        records = json.loads(out)["records"] if code == 0 else []
-    except (ValueError, KeyError) as error:
-        code, errors = 1, f"its answer can't be read: {error!r}"
-    if code != 0:
-        return [{"mode": mode, "ledger": path, "error": errors.strip() or f"exit code {code}"}]
-    return [_holder(mode, path, record) for record in records]
-
-
-def _holder(mode: str, path: str, record: dict[str, Any]) -> dict[str, Any]:
-    owner = record["owner"]
-    return {
-        "mode": mode,
-        "ledger": path,
-        "gpu": record["uuid"],
-        "pid": owner["pid"],
-        "command": owner["command"],
-        "alive": owner["liveness"] != "dead",
-    }
 
 
 def _succeed(run: Run, words: list[str]) -> str:

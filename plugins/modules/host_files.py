@@ -58,6 +58,14 @@ options:
         description: The command, which is run without a shell.
         type: str
         required: true
+  known:
+    description:
+      - Paths, or patterns of them, at which an earlier installation may have left something whose record is lost. What
+        has the marker there, or is a link to something that has, or into C(current/) beside the record, is given back
+        as if the record named it.
+    type: list
+    elements: str
+    default: []
   record:
     description: The record of what was installed, for root alone. Its folder is made, and removed when it gets empty.
     type: str
@@ -141,6 +149,7 @@ _AFTER = {
 _OPTIONS = {
     "files": {"type": "list", "elements": "dict", "options": _FILE, "default": []},
     "after": {"type": "list", "elements": "dict", "options": _AFTER, "default": []},
+    "known": {"type": "list", "elements": "str", "default": []},
     "record": {"type": "str", "default": "/opt/flink-gpu-discovery/record.json"},
     "state": {"type": "str", "choices": ["present", "absent"], "default": "present"},
 }
@@ -160,7 +169,15 @@ def main() -> None:
         wanted = wanted_from(module.params["files"])
         store = Store(module.params["record"])
         after = after_from(module.params["after"])
-        outcome = arrange(store, wanted, folder=module.tmpdir, check=module.check_mode, label=label, after=after)
+        outcome = arrange(
+            store,
+            wanted,
+            folder=module.tmpdir,
+            check=module.check_mode,
+            label=label,
+            after=after,
+            known=module.params["known"],
+        )
     except FilingError as error:
         module.fail_json(msg=str(error))
     except OSError as error:

@@ -7,10 +7,10 @@ DOCUMENTATION = r"""
 module: probe
 short_description: Ask an installed flink-gpu-discovery, as Flink would, whether it would serve a TaskManager
 description:
-  - Read-only. Runs the script as the users of the TaskManagers, asks for no GPU, lists GPUs, and runs C(doctor).
+  - Read-only. Runs the script as each of the users of the TaskManagers, asks for no GPU, and runs C(doctor).
 options:
   users:
-    description: The users that TaskManagers run as; the first one also lists GPUs and runs C(doctor).
+    description: The users that TaskManagers run as; the first one also lists GPUs.
     type: list
     elements: str
     required: true

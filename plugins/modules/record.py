@@ -14,7 +14,9 @@ author:
   - The flink-gpu-discovery authors
 options:
   made:
-    description: What to add, such as C(user flink). Note it before it is made, so that no interruption loses it.
+    description:
+      - What to add, such as C(user flink) or C(group flink 300). Note it before it is made, so that no interruption
+        loses it.
     type: list
     elements: str
     default: []

@@ -15,7 +15,10 @@ description:
     next one.
 options:
   state:
-    description: C(rolled_back) makes O(to), or else the release that was current before, the current one.
+    description:
+      - C(rolled_back) makes O(to), or else the release that was current before, the current one.
+      - Without O(to) it changes nothing where a release was rolled back to and none was installed (C(present)) since,
+        so that it can be repeated.
     type: str
     choices: [present, absent, rolled_back]
     default: present
@@ -27,7 +30,8 @@ options:
     default: /opt/flink-gpu-discovery
   python:
     description:
-      - Absolute path of the host's Python (3.9 or newer, root's own) that starts the scripts.
+      - Absolute path of the host's Python (3.9 or newer) that starts the scripts. It, every link that leads to it and
+        the folders on the way must be root's alone, else it is not even started.
       - Empty stands for the first new enough of C(/usr/bin/python3), C(/usr/bin/python3.13) to C(/usr/bin/python3.9).
     type: str
     default: ''
@@ -36,7 +40,7 @@ options:
     type: int
     default: 2
   to:
-    description: With O(state=rolled_back), the name of the release to go back to.
+    description: With O(state=rolled_back), the name of the release to go to.
     type: str
     default: ''
   pynvml:
@@ -97,7 +101,7 @@ current:
   type: str
   returned: success
 previous:
-  description: The release to which O(state=rolled_back) would go next; empty if there is none.
+  description: The release to which O(state=rolled_back) without O(to) would go next; empty if it would go nowhere.
   type: str
   returned: success
 releases:
@@ -115,10 +119,15 @@ actions:
   elements: str
   returned: success
   sample: [unpack 0.1.0-0123456789ab, compile for Python 3.11.2 (/usr/bin/python3)]
+note:
+  description: Why O(state=rolled_back) does not go further back; empty otherwise.
+  type: str
+  returned: success
 """
 
 from ansible.module_utils.basic import AnsibleModule
 from ansible_collections.flinkops.gpu.plugins.module_utils import release
+from ansible_collections.flinkops.gpu.plugins.module_utils.record import FilingError
 from ansible_collections.flinkops.gpu.plugins.module_utils.release_manifest import ReleaseError
 from ansible_collections.flinkops.gpu.plugins.module_utils.release_plan import Wish
 
@@ -131,7 +140,7 @@ def main() -> None:
     wish = Wish(**{key: module.params[key] for key in _WISHES})
     try:
         result = release.run(module.params["root"], wish, check=module.check_mode)
-    except ReleaseError as error:
+    except (ReleaseError, FilingError) as error:
         module.fail_json(msg=str(error))
     except OSError as error:
         module.fail_json(msg=f"the release can't be brought to {wish.state}: {error}; mend that and run again")

@@ -27,6 +27,11 @@ options:
     description: Whether TaskManagers are to be confined, which more stands in the way of.
     type: bool
     default: false
+  python:
+    description:
+      - The Python that is to start the scripts, as M(flinkops.gpu.release) takes it; empty stands for the host's own.
+      - Not looked for by default.
+    type: str
 author:
   - The flink-gpu-discovery authors (@flinkops)
 """
@@ -38,6 +43,7 @@ EXAMPLES = r"""
     group: flink
     units: [flink-taskmanager.service]
     isolated: true
+    python: ''
   register: host
 """
 
@@ -54,19 +60,29 @@ programs:
   description: Whether C(sudo) and C(visudo) are there.
   type: dict
   returned: success
+python_lacks:
+  description: Why O(python) can't start the scripts; empty if it can, or was not asked for.
+  type: str
+  returned: success
 missing_users:
   description: Those of O(users) that don't exist.
   type: list
   elements: str
   returned: success
-busy_users:
-  description: Those of O(users) of whom processes run.
-  type: list
-  elements: str
+accounts:
+  description:
+    - C(users) and C(groups) that the role made and that are still that, those C(busy) of them of whom processes run,
+      what else of RV(made) is C(kept) and why, and a C(free_gid) for a group.
+  type: dict
   returned: success
 group_exists:
   description: Whether O(group) exists.
   type: bool
+  returned: success
+outsiders:
+  description: Those of O(users) that exist and are not in O(group), but for the first one.
+  type: list
+  elements: str
   returned: success
 cgroup:
   description:
@@ -80,7 +96,7 @@ persistenced:
   returned: success
 units:
   description:
-    - For each of O(units) C(found), C(user), C(sandboxed), C(hindrances),
+    - For each of O(units) C(found), C(warnings), C(sandboxed), C(hindrances),
       and C(running) with C(name), C(main_pid), C(drop_in), C(outdated).
   type: dict
   returned: success
@@ -93,6 +109,14 @@ made:
   type: list
   elements: str
   returned: success
+record_fault:
+  description: Why the record of M(flinkops.gpu.record) can't be read; empty if it can, or there is none.
+  type: str
+  returned: success
+folder_owner:
+  description: User and group of the ledgers' folder, as C(flink:flink); empty where there is none.
+  type: str
+  returned: success
 holders:
   description:
     - Who holds GPUs by the ledgers of both modes.
@@ -104,7 +128,6 @@ holders:
 
 from ansible.module_utils.basic import AnsibleModule
 from ansible_collections.flinkops.gpu.plugins.module_utils import survey
-from ansible_collections.flinkops.gpu.plugins.module_utils.record import FilingError
 
 
 def main() -> None:
@@ -115,13 +138,12 @@ def main() -> None:
             "users": {"type": "list", "elements": "str", "required": True},
             "group": {"type": "str", "required": True},
             "isolated": {"type": "bool", "default": False},
+            "python": {"type": "str"},
         },
         supports_check_mode=True,
     )
     try:
         found = survey.look(module.run_command, **module.params)
-    except FilingError as error:
-        module.fail_json(msg=str(error))
     except OSError as error:
         module.fail_json(msg=f"the host can't be looked at: {error}")
     module.exit_json(changed=False, **found)

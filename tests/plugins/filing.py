@@ -66,12 +66,18 @@ class SmallHost:
         """An entry of ``files`` that is a link."""
         return {"path": str(self.etc / name), "link": target}
 
-    def run(self, files: Sequence[dict[str, str]] = (), *, check: bool = False, label: Any = None) -> Any:
+    def run(
+        self,
+        files: Sequence[dict[str, str]] = (),
+        *,
+        check: bool = False,
+        label: Any = None,
+        known: Sequence[str] = (),
+    ) -> Any:
         """One run of the module's logic; without files everything is given back."""
-        wanted = wanted_from(files)
-        return arrange(
-            self.store, wanted, folder=str(self.validation), check=check, label=label or (lambda staged, path: None)
-        )
+        label = label or (lambda staged, path: None)
+        folder = str(self.validation)
+        return arrange(self.store, wanted_from(files), folder=folder, check=check, label=label, known=known)
 
     def tree(self) -> dict[str, Node]:
         """Everything on it."""

@@ -68,6 +68,38 @@ def test_after_the_record_alone_was_lost_a_newer_file_of_theirs_is_kept_beside_t
     assert (theirs.read_text(), kept.read_text()) == ("theirs\n", "newer\n")
 
 
+@pytest.mark.parametrize("check", [False, True])
+def test_after_the_record_was_lost_what_is_marked_goes_from_the_known_paths(host: SmallHost, check: bool) -> None:
+    theirs, enabled = host.etc / "theirs.conf", host.link("enabled", f"{host.etc}/marked.conf")
+    theirs.write_text("theirs\n")
+    (host.etc / "elsewhere").symlink_to("/opt/else/current/command")
+    (host.etc / "folder.conf").mkdir(mode=0o755)
+    (host.etc / "restored.conf").write_text("theirs\n")
+    before = host.tree()
+    command = host.link("command", f"{host.record.parent}/current/command")
+    host.run([*map(host.file, ("marked.conf", "restored.conf")), command, enabled])
+    host.record.unlink()
+    installed = host.tree()
+    known = [f"{host.etc}/*.conf", *(str(host.etc / name) for name in ("command", "enabled", "elsewhere", "none"))]
+    outcome = host.run(known=known, check=check)
+    lost = [str(host.etc / name) for name in ("command", "enabled", "marked.conf", "restored.conf")]
+    assert [action for action in outcome.actions if action.startswith("take")] == [
+        f"take {path} for an earlier installation's: no record names it" for path in lost
+    ]
+    assert outcome.paths == lost
+    assert host.tree() == (installed if check else before)
+    assert check or not host.run(known=known).changed
+
+
+def test_after_the_record_was_lost_an_installation_takes_what_it_wants_no_more(host: SmallHost) -> None:
+    host.run(some_files(host))
+    host.record.unlink()
+    kept, *_ = some_files(host)
+    host.run([kept], known=[f"{host.etc}/settings.conf", f"{host.etc}/new/*/unit.conf"])
+    assert (host.etc / "settings.conf").exists()
+    assert not (host.etc / "new/deep/unit.conf").exists()
+
+
 @pytest.mark.parametrize(
     ("content", "reason"),
     [

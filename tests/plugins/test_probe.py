@@ -96,5 +96,21 @@ def test_what_doctor_finds_is_passed_on() -> None:
     assert found.warnings == ["driver: slow"]
 
 
+def test_doctor_is_asked_as_each_user_and_what_it_tells_all_is_told_once() -> None:
+    """An extra user may be kept from the ledger that the main one can use."""
+    slow = {"check": "driver", "state": "warning", "what": "slow", "mend": None}
+    barred = {"check": "ledger", "state": "fault", "what": "uid 7 may not write to /run/x", "mend": "chown it"}
+    answers = {"flink": [OK, slow], "eve": [OK, slow, barred]}
+
+    class Shared(Host):
+        def run(self, words: list[str]) -> tuple[int, str, str]:
+            self.answers["doctor"] = (0, json.dumps({"checks": answers[words[2]]}), "")
+            return super().run(words)
+
+    found = judged(Shared(), users=["flink", "eve"])
+    assert found.problems == ["as eve: ledger: uid 7 may not write to /run/x; chown it"]
+    assert found.warnings == ["driver: slow"]
+
+
 def test_a_doctor_that_can_not_answer_is_a_problem() -> None:
     assert judged(Host(doctor=(1, "", "internal error\n"))).problems == ["doctor ended with 1: internal error"]

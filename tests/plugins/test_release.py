@@ -124,14 +124,49 @@ def test_leftovers_of_interrupted_runs_go(two: Host) -> None:
 def test_rolling_back_goes_to_the_release_that_was_current_before(two: Host) -> None:
     result = two.roll_back()
     assert result["actions"] == [f"switch current from {B.name} to {A.name}"]
-    assert (result["release"], result["previous"]) == (A.name, B.name)
+    assert (result["release"], result["previous"], result["note"]) == (A.name, "", "")
     assert two.answer() == "1.0\n"
-    assert two.install(A)["changed"] is False
+
+
+@pytest.mark.parametrize("to", [A.name, ""])
+def test_rolling_back_again_changes_nothing_and_says_so(two: Host, to: str) -> None:
+    two.install(C, keep=3)
+    two.roll_back(to)
+    before = snapshot(two.root)
+    for check in (True, False):
+        result = two.roll_back(check=check)
+        assert (result["changed"], result["actions"], result["previous"]) == (False, [], "")
+        name = to or B.name
+        assert result["note"].startswith(f"{name} stays current, it was rolled back to already; name another release")
+        assert result["diff"]["before"] == result["diff"]["after"]
+    assert snapshot(two.root) == before
+
+
+def test_rolling_back_mends_the_release_that_stays(two: Host) -> None:
+    two.roll_back()
+    (two.release(A.name) / SCRIPT).chmod(0o600)
+    assert two.roll_back()["actions"] == [f"mend {A.name}: {SCRIPT} (mode 0600 instead of 0755)"]
+    assert two.answer() == "1.0\n"
+
+
+@pytest.mark.parametrize("newest", [A, B, C])
+def test_after_an_installation_rolling_back_leads_to_the_one_before_again(two: Host, newest: Any) -> None:
+    two.roll_back()
+    words = f"switch current from {A.name} to {newest.name}" if newest is not A else f"note that {A.name} was installed"
+    assert two.install(newest, keep=3)["actions"][-1] == words
+    assert two.install(newest, keep=3)["changed"] is False
+    assert two.roll_back()["release"] == (A.name if newest is not A else B.name)
 
 
 def test_rolling_back_to_a_named_release_is_done_once(two: Host) -> None:
     assert two.roll_back(A.name)["changed"] is True
     assert two.roll_back(A.name)["changed"] is False
+    assert two.roll_back(B.name)["actions"] == [f"switch current from {A.name} to {B.name}"]
+
+
+def test_rolling_back_to_the_release_that_is_current_keeps_it(two: Host) -> None:
+    assert two.roll_back(B.name)["actions"] == [f"note that {B.name} was rolled back to"]
+    assert two.roll_back()["release"] == B.name
 
 
 def test_rolling_back_never_leads_to_a_release_that_was_never_current(two: Host) -> None:
@@ -166,7 +201,7 @@ def test_rolling_back_mends_modes_and_bytecode(two: Host) -> None:
     shutil.rmtree(folder / "__pycache__")
     actions = two.roll_back()["actions"]
     assert [words.split(" ")[0] for words in actions] == ["mend", "compile", "switch"]
-    assert two.install(A)["changed"] is False
+    assert two.roll_back(A.name)["changed"] is False
 
 
 def test_a_clock_set_back_does_not_change_the_order(two: Host) -> None:

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from ansible_collections.flinkops.gpu.plugins.module_utils.record import FilingError
 from ansible_collections.flinkops.gpu.plugins.module_utils.release_manifest import ReleaseError
 from ansible_collections.flinkops.gpu.plugins.module_utils.release_plan import Wish
 
@@ -185,12 +186,12 @@ def test_a_folder_that_others_may_change_is_refused(host: Host, folder: str, kin
         path.chmod(0o775)
     else:
         os.chown(path, 1234, 0)
-    said = "is open to others" if kind == "open" else "belongs to uid 1234"
-    mend = "chmod go-w" if kind == "open" else "chown -h root"
+    said = "has mode 0775, so others than root may write there" if kind == "open" else "belongs to uid 1234"
+    mend = "chmod go-w" if kind == "open" else "chown -h root:root"
     for check in (True, False):
-        with pytest.raises(ReleaseError, match=rf"{path} .*{said}, but root runs code there: {mend} {path}"):
+        with pytest.raises(FilingError, match=rf"{path}\b.* {said}.*: {mend} {path}$"):
             host.install(MADE, check=check)
-        with pytest.raises(ReleaseError, match=said):
+        with pytest.raises(FilingError, match=said):
             host.roll_back(check=check)
 
 

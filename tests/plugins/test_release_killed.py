@@ -48,6 +48,11 @@ def _two(host: Host) -> None:
     host.install(B)
 
 
+def _rolled_back(host: Host) -> None:
+    _two(host)
+    host.roll_back()
+
+
 def _damaged(host: Host) -> None:
     _two(host)
     _damage(host)
@@ -58,7 +63,8 @@ SCENARIOS: dict[str, tuple[Callable[[Host], None], Callable[[Host], object], str
     "a first run": (_nothing, lambda host: host.install(A), ""),
     "an upgrade that prunes": (_two, lambda host: host.install(C), ""),
     "mending": (_damaged, lambda host: host.install(B), B.name),
-    "rolling back": (_two, lambda host: host.roll_back(A.name), ""),
+    "rolling back": (_two, lambda host: host.roll_back(), ""),
+    "installing after that": (_rolled_back, lambda host: host.install(A), ""),
     "removal": (_two, lambda host: host.remove(), ""),
 }
 

@@ -80,7 +80,8 @@ def test_rolling_back_uploads_nothing(tmp_path: Path) -> None:
     new = ansible(home, root=root, pynvml=str(file))
     assert new.result["actions"][-1] == f"switch current from {old.name} to {new.result['release']}"
     done = ansible(home, "-vvv", root=root, state="rolled_back")
-    assert (done.result["release"], done.result["previous"]) == (old.name, new.result["release"])
+    assert (done.result["release"], done.result["previous"]) == (old.name, "")
+    assert new.result["previous"] == old.name
     assert _uploads(done) == ["AnsiballZ_release.py"]
 
 
@@ -91,6 +92,7 @@ def test_rolling_back_uploads_nothing(tmp_path: Path) -> None:
         ({"pynvml": "/missing/pynvml.py"}, r"no pynvml.py in /missing/pynvml.py .*flink_gpu_pynvml"),
         ({"root": "opt/.."}, r"root: .* is not the absolute path"),
         ({"python": "python3"}, r"python: 'python3' can't start scripts"),
+        ({"python": "/etc/hostname/python3"}, r"/etc/hostname, on the way to /etc/hostname/python3, is no folder"),
         ({"state": "rolled_back"}, r"no release to roll back to"),
         ({"state": "latest"}, r"value of state must be one of: present, absent, rolled_back, got: latest"),
         ({"kept": 3}, r"Unsupported parameters .*kept"),

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from ansible_collections.flinkops.gpu.plugins.module_utils import artefact, artefact_pynvml, release_python
+from ansible_collections.flinkops.gpu.plugins.module_utils.record import FilingError
 from ansible_collections.flinkops.gpu.plugins.module_utils.release_manifest import ReleaseError
 
 from tests.plugins.releasing import DISCOVERY, PYTHON, SCRIPT, Host, ansible, small
@@ -79,13 +80,51 @@ def test_a_wanted_python_that_is_not_there_is_not_replaced_by_another(host: Host
 
 
 def test_a_python_that_others_may_change_is_refused(host: Host) -> None:
-    python = _wrapper(host.folder, f'exec {PYTHON} "$@"')
-    python.chmod(0o775)
-    with pytest.raises(ReleaseError, match=f"{python} .*is open to others"):
-        host.install(MADE, python=str(python))
+    python = _spy(host.folder)
+    for mode in (0o775, 0o777, 0o1777):  # sticky says nothing of a file
+        python.chmod(mode)
+        _require_refused(host, python, f"^{python} has mode {mode:04o}, so others than root may write there")
     os.chown(python, 1234, 0)
-    with pytest.raises(ReleaseError, match=f"{python} belongs to uid 1234"):
-        host.install(MADE, python=str(python))
+    _require_refused(host, python, f"^{python} belongs to uid 1234")
+
+
+def test_a_link_to_a_python_is_refused_where_others_may_change_the_way(host: Host) -> None:
+    python = host.folder / "venv/bin/python3"
+    python.parent.mkdir(parents=True)
+    python.symlink_to("../../python")
+    _spy(host.folder)
+    for spoilt in (python, python.parent, python.parent.parent):
+        os.chown(spoilt, 1234, 0, follow_symlinks=False)
+        _require_refused(host, python, f"^{spoilt}.* belongs to uid 1234, who could lead it elsewhere")
+        os.chown(spoilt, 0, 0, follow_symlinks=False)
+    python.parent.chmod(0o775)
+    _require_refused(host, python, f"^{python.parent}, on the way to {python}, has mode 0775")
+    python.parent.chmod(0o755)
+    assert host.install(MADE, python=str(python))["python"]["path"] == str(python)
+
+
+def test_a_link_to_a_python_is_refused_where_another_link_on_the_way_is_not_roots(host: Host) -> None:
+    _spy(host.folder)
+    link, python = host.folder / "theirs", host.folder / "python3"
+    link.symlink_to("python")
+    os.chown(link, 1234, 0, follow_symlinks=False)
+    python.symlink_to("theirs")
+    _require_refused(host, python, f"^{link}, on the way to {python}, belongs to uid 1234")
+
+
+def _spy(folder: Path) -> Path:
+    """An interpreter that leaves a trace."""
+    return _wrapper(folder, f'touch {folder}/started\nexec {PYTHON} "$@"')
+
+
+def _require_refused(host: Host, python: Path, reason: str) -> None:
+    """Nor is it started."""
+    for check in (True, False):
+        with pytest.raises(FilingError, match=reason):
+            host.install(MADE, python=str(python), check=check)
+        with pytest.raises(FilingError, match=reason):
+            release_python.choose(str(python))
+    assert not (host.folder / "started").exists()
 
 
 def test_scripts_start_the_chosen_python_and_need_no_archive_to_start_another(host: Host) -> None:

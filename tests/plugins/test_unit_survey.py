@@ -6,8 +6,27 @@ import pytest
 from ansible_collections.flinkops.gpu.plugins.module_utils import unit_survey
 
 UNIT = "taskmanager.service"
+# Each sets NoNewPrivileges= before systemd 255, and leaves capabilities to the process since; seen on real hosts.
+BY_SECCOMP = {
+    "DynamicUser": "yes",
+    "LockPersonality": "yes",
+    "MemoryDenyWriteExecute": "yes",
+    "ProtectClock": "yes",
+    "ProtectHostname": "yes",
+    "ProtectKernelLogs": "yes",
+    "ProtectKernelModules": "yes",
+    "ProtectKernelTunables": "yes",
+    "RestrictAddressFamilies": "AF_INET AF_UNIX",
+    "RestrictNamespaces": "cgroup ipc net mnt pid uts",
+    "RestrictRealtime": "yes",
+    "RestrictSUIDSGID": "yes",
+    "SystemCallArchitectures": "native",
+    "SystemCallFilter": "~ptrace",
+    "SystemCallLog": "ptrace",
+}
 PLAIN = {
     "Id": UNIT,
+    "Names": UNIT,
     "LoadState": "loaded",
     "User": "flink",
     "Delegate": "no",
@@ -17,6 +36,11 @@ PLAIN = {
     "ProtectControlGroups": "no",
     "ProtectSystem": "no",
     "ReadOnlyPaths": "",
+    **dict.fromkeys(BY_SECCOMP, "no"),
+    "RestrictAddressFamilies": "~",
+    "SystemCallArchitectures": "",
+    "SystemCallFilter": "~",
+    "SystemCallLog": "~",
 }
 
 
@@ -25,7 +49,7 @@ def described(changed: dict[str, str] | None = None, *, isolated: bool = True) -
 
 
 def test_a_plain_unit_has_nothing_in_the_way() -> None:
-    assert described() == {"found": True, "user": "flink", "sandboxed": False, "hindrances": []}
+    assert described() == {"found": True, "warnings": [], "sandboxed": False, "hindrances": []}
 
 
 @pytest.mark.parametrize(
@@ -35,6 +59,50 @@ def test_what_hinders_a_confinement_is_named_and_only_with_isolation(name: str) 
     expected = [f"{UNIT}: {name}=yes keeps it from being confined (docs/security.md)"]
     assert described({name: "yes"})["hindrances"] == expected
     assert described({name: "yes"}, isolated=False)["hindrances"] == []
+
+
+@pytest.mark.parametrize(("name", "value"), BY_SECCOMP.items())
+def test_what_systemd_enforces_by_seccomp_hinders_a_users_confinement(name: str, value: str) -> None:
+    expected = [f"{UNIT}: {name}={value} keeps it from being confined (docs/security.md)"]
+    assert described({name: value})["hindrances"] == expected
+    assert described({name: value}, isolated=False)["hindrances"] == []
+    assert described({name: value, "User": ""})["hindrances"] == []
+
+
+def test_no_address_family_at_all_is_a_filter_and_a_long_one_is_cut_short() -> None:
+    expected = [f"{UNIT}: RestrictAddressFamilies= keeps it from being confined (docs/security.md)"]
+    assert described({"RestrictAddressFamilies": ""})["hindrances"] == expected
+    told = described({"SystemCallFilter": "accept" * 300})["hindrances"]
+    assert told == [f"{UNIT}: SystemCallFilter={'accept' * 5}… keeps it from being confined (docs/security.md)"]
+
+
+def test_what_an_older_systemd_does_not_know_is_not_set() -> None:
+    shown = {name: value for name, value in PLAIN.items() if not name.startswith(("SystemCall", "Restrict"))}
+    assert unit_survey.describe(UNIT, shown, isolated=True, users=["flink"])["hindrances"] == []
+
+
+@pytest.mark.parametrize(
+    ("unit", "told", "real"),
+    [
+        ("tm.service", "real.service", "real.service"),
+        ("tm@.service", "real@flink-gpu-probe.service", "real@.service"),
+        ("tm@one.service", "real@one.service", "real@one.service"),
+    ],
+)
+def test_an_alias_is_refused_with_the_name_of_the_unit(unit: str, told: str, real: str) -> None:
+    shown = {**PLAIN, "Id": told, "Names": f"{told} {unit_survey.probe_name(unit)}"}
+    assert unit_survey.by_name([shown])[unit_survey.probe_name(unit)] == shown
+    assert unit_survey.real_name(unit, shown) == real
+    hindrances = unit_survey.describe(unit, shown, isolated=False, users=["flink"])["hindrances"]
+    assert hindrances == [f"{unit}: is another name of {real}; set that one in flink_gpu_taskmanager_units"]
+
+
+def test_a_masked_unit_is_told_from_one_that_is_not_there() -> None:
+    told = described({"LoadState": "masked", "User": ""})
+    assert (told["warnings"], told["hindrances"]) == (
+        [f"{UNIT}: is masked, so systemd can't start it; see 'systemctl status'"],
+        [],
+    )
 
 
 def test_root_needs_no_new_privileges() -> None:
@@ -49,7 +117,7 @@ def test_a_user_that_the_role_was_not_told_of_is_named() -> None:
 def test_a_unit_that_is_not_there_yet_is_no_hindrance() -> None:
     assert described({"LoadState": "not-found", "User": ""}) == {
         "found": False,
-        "user": "root",
+        "warnings": [f"{UNIT}: systemd knows no such unit yet"],
         "sandboxed": False,
         "hindrances": [],
     }

@@ -116,8 +116,6 @@ class TestKubernetesClient:
     pytestmark = booted
 
     def test_a_host_without_gpus_is_sound(self, control: ControlNode, host: BootedHost) -> None:
-        host.succeed("useradd", "flink")
-
         play(control, host, "site", "kubernetes_clients").must_succeed()
 
         assert host.run("ls", "/run/flink-gpu-discovery", "/etc/sudoers.d/flink-gpu-discovery").out == ""

@@ -99,6 +99,13 @@ class TestFleet:
         assert fleet.snapshots()[other.name] == before[other.name]
         assert len(json.loads(host.succeed("flink-gpu-discovery", "inventory", "--json"))["gpus"]) == 4
 
+    def test_site_restarts_no_two_hosts_at_once(self, installed: Fleet) -> None:
+        outcome = installed.play(SITE, flink_gpu_restart_taskmanagers=True, flink_gpu_rest_url="http://127.0.0.1:9")
+        assert [message.partition(";")[0] for message in outcome.failures] == [
+            "flink_gpu_restart_taskmanagers with 2 hosts at once would restart TaskManagers on all of them"
+        ] * 2
+        assert outcome.changed == []
+
     def test_a_sound_fleet_is_told_to_be_so(self, installed: Fleet) -> None:
         before = installed.snapshots()
 
@@ -199,3 +206,12 @@ class TestFleet:
         assert failure.endswith("; stop the TaskManagers first, or set flink_gpu_force")
         assert installed.snapshots()[other.name] == before[other.name]
         assert differences(installed.fresh[host.name], snapshot(host)) == {}
+
+
+@pytest.mark.parametrize("playbook", ["site", "verify", "rolling_restart", "rollback", "remove"])
+def test_every_playbook_refuses_values_that_are_not_allowed(
+    control: ControlNode, host: BootedHost, playbook: str
+) -> None:
+    outcome = control.play(f"flinkops.gpu.{playbook}", [host], variables={"flink_gpu_vendor": "intel"}, group=GROUP)
+    (failure,) = [message for message in outcome.failures if "flink_gpu_vendor" in message]
+    assert "must be one of: nvidia, amd, got: intel" in failure

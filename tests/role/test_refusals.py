@@ -24,7 +24,7 @@ VISUDO = "/usr/sbin/visudo"
 REFUSED = f"{SUDOERS} was refused by '{VISUDO} -cf %s' (exit code 1: syntax error near line 3); nothing was changed"
 ACCOUNTS = ("passwd", "shadow", "group", "gshadow")
 # What no rule is about but in one with others.
-NEVER_ALONE = ("flink_gpu_extra_resources", "flink_gpu_isolation", "flink_gpu_restart_taskmanagers")
+NEVER_ALONE = ("flink_gpu_vendor", "flink_gpu_extra_resources", "flink_gpu_isolation", "flink_gpu_restart_taskmanagers")
 
 
 class Case(NamedTuple):
@@ -66,7 +66,7 @@ CASES = {
         [
             'flink_gpu_* is ["flink_gpu_misspelt"]',
             'flink_gpu_user, flink_gpu_extra_users is ["root", "a b"]',
-            "flink_gpu_amount is [0]",
+            'flink_gpu_amount is ["0"]',
             'flink_gpu_resource_name is ["none"]',
             'flink_gpu_taskmanager_units is ["flink.socket"]',
             'flink_gpu_deployment is "kubernetes" with flink_gpu_isolation "none"'
@@ -94,7 +94,7 @@ CASES = {
         },
         [
             'flink_gpu_user, flink_gpu_extra_users is ["flink", "flink"]',
-            "flink_gpu_amount is [9999, 1]",
+            'flink_gpu_amount is ["9999", "1"]',
             'flink_gpu_resource_name is ["gpu", "gpu"]',
             "flink_gpu_coordination is false",  # isolation alone is good
             'flink_gpu_rest_url is ""',  # which restarting needs
@@ -115,8 +115,30 @@ CASES = {
         },
         [r'flink_gpu_user, flink_gpu_extra_users is ["flink\n"]', r'flink_gpu_resource_name is ["gpu\n"]'],
     ),
+    "what-passes-for-something-else": Case(
+        {
+            "flink_gpu_amount": True,
+            "flink_gpu_vendor": "amd",
+            "flink_gpu_backend": "nvml",
+            "flink_gpu_script_args": "--ledger /elsewhere --isolate",
+            "flink_gpu_taskmanager_units": ["-Hhost.service"],
+            "flink_gpu_deadline": "8_0",
+            "flink_gpu_wait": "1e-3",
+        },
+        [
+            'flink_gpu_amount is ["True"]',
+            'flink_gpu_backend is "nvml" with flink_gpu_vendor "amd"',
+        ],
+    ),
+    "what-confined-calls-can-not-say": Case(
+        {"flink_gpu_isolation": "cgroup", "flink_gpu_script_args": "--debug --wait=3"}, []
+    ),
     "what-sudo-takes-for-everybody": Case(
         {"flink_gpu_extra_users": ["ALL"]}, ['flink_gpu_user, flink_gpu_extra_users is ["flink", "ALL"]']
+    ),
+    "what-is-no-text": Case(
+        {"flink_gpu_extra_users": [None], "flink_gpu_group": True},
+        ['flink_gpu_user, flink_gpu_extra_users is ["flink", null]'],
     ),
 }
 GOOD: dict[str, Any] = {
@@ -125,7 +147,7 @@ GOOD: dict[str, Any] = {
     "flink_gpu_amount": 9998,
     "flink_gpu_extra_resources": [{"name": "None", "amount": 1}],
     "flink_gpu_max_gpus_per_uid": 9999,
-    "flink_gpu_script_args": "--resource gpu --id uuid",
+    "flink_gpu_script_args": "--id uuid --wait=2 --take-busy",
     "flink_gpu_taskmanager_units": ["a.service", "b@.service", r"c@x\x2dy:1.service"],
     "flink_gpu_backend": "simulated:16,nodes=/dev/dri/card%d",
     "flink_gpu_deadline": 9.9,
@@ -146,6 +168,8 @@ OUT_OF_KIND = {
     "flink_gpu_amount": ("many", "cannot be converted to an int"),
     "flink_gpu_extra_resources": ([{"name": "a"}], "missing required arguments: amount"),
 }
+SUDOERS_WORDS = ["Defaults", "User_Alias", "Runas_Alias", "Host_Alias", "Cmnd_Alias", "Cmd_Alias", "sudoedit", "sha256"]
+TRY_SUDOERS = "printf '%s ALL=(root) NOPASSWD: /bin/true\\n' \"$1\" >/run/try && visudo -cf /run/try"
 UNITS = {
     "delegated.service": "User=flink\nDelegate=yes",
     "closed@.service": "User=flink\nNoNewPrivileges=yes\nPrivateDevices=yes",
@@ -186,10 +210,15 @@ class TestRefusals:
         assert sorted(sentence.partition("; allowed: ")[0] for sentence in sentences) == CASES[case].expected()
         assert all(sentence.partition("; allowed: ")[2] for sentence in sentences)
 
+    def test_what_sudo_takes_for_a_word_of_its_own_names_no_user(self, control: ControlNode, host: BootedHost) -> None:
+        words = [word for word in SUDOERS_WORDS if host.run("sh", "-c", TRY_SUDOERS, "sh", word).code != 0]
+        assert words == SUDOERS_WORDS
+        for word in words:
+            assert refused(control, host, {"flink_gpu_user": word}).startswith("flink_gpu_user, flink_gpu_extra_users")
+
     def test_a_text_is_not_taken_for_a_list(self, control: ControlNode, host: BootedHost) -> None:
         said = refused(control, host, {"flink_gpu_extra_users": "one"})
-        assert "flink_gpu_extra_users or" in said
-        assert 'is "one"; allowed: lists' in said
+        assert said.startswith("flink_gpu_extra_users is one; allowed: lists")
 
     def test_every_rule_is_broken_here(self) -> None:
         rules = yaml.safe_load(RULES.read_text())["__flink_gpu_rules"]
@@ -213,20 +242,35 @@ class TestRefusals:
             "flink_gpu_taskmanager_units": list(UNITS),
             "ansible_become": False,  # which Ansible itself needs sudo for
         }
-        host.succeed("mv", "/usr/bin/sudo", "/usr/bin/sudo.away")
+        host.succeed("mv", "/usr/bin/sudo", VISUDO, "/root")
         said = refused(control, host, variables)
-        host.succeed("mv", "/usr/bin/sudo.away", "/usr/bin/sudo")
+        host.succeed("sh", "-ec", f"mv /root/sudo /usr/bin; mv /root/visudo {VISUDO}")
         keeps = "keeps it from being confined (docs/security.md)"
         assert said.split("; ") == [
             "the users one, two do not exist",
             "make them, or set flink_gpu_create_user",
-            "flink_gpu_isolation cgroup needs sudo, which is missing",
+            "flink_gpu_isolation cgroup needs sudo and visudo, missing here",
             "install the package sudo, or set flink_gpu_install_packages",
             f"delegated.service: Delegate=yes {keeps}",
             f"closed@.service: NoNewPrivileges=yes {keeps}",
             f"closed@.service: PrivateDevices=yes {keeps}",
             "foreign.service: User=daemon is not among flink_gpu_user and flink_gpu_extra_users (flink, one, two)",
         ]
+
+    @pytest.mark.parametrize(
+        ("python", "why"),
+        [
+            ("/nonexistent", "no Python >= 3.9 on this host (/nonexistent: not there)"),
+            ("/home/flink/python3", "/home/flink, on the way to /home/flink/python3, belongs to uid "),
+        ],
+    )
+    def test_a_python_that_will_not_do_is_named_before_users_are_made(
+        self, control: ControlNode, host: BootedHost, python: str, why: str
+    ) -> None:
+        host.succeed("install", "--directory", "--owner=flink", "/home/flink")
+        host.succeed("ln", "-sf", "/usr/bin/python3", "/home/flink/python3")
+        said = refused(control, host, {**VARIABLES, "flink_gpu_python": python, "flink_gpu_extra_users": ["one"]})
+        assert said.startswith(f'flink_gpu_python is "{python}": {why}')
 
     def test_what_hinders_isolation_alone_hinders_nothing_else(self, control: ControlNode, host: BootedHost) -> None:
         variables = {**VARIABLES, "flink_gpu_create_user": False, "flink_gpu_taskmanager_units": list(UNITS)[:2]}

@@ -119,3 +119,27 @@ class TestRemoval:
 
     def test_what_is_not_there_can_be_removed_without_a_change(self, site: Site) -> None:
         assert site.remove().must_succeed().changed == []
+
+
+@pytest.mark.parametrize("lost", ["/opt/flink-gpu-discovery", "/opt/flink-gpu-discovery/record.json"])
+def test_a_lost_record_leaves_nothing_on_the_host(control: ControlNode, host: BootedHost, lost: str) -> None:
+    """Also in the folder of a unit that is no longer named: its drop-in calls what goes."""
+    prepare_gpus(host)
+    host.unit("kept.service", "[Service]\nExecStart=/bin/true\n")
+    before = snapshot(host)
+    variables = {**ISOLATED, "flink_gpu_taskmanager_units": ["kept.service"]}
+    control.play("flinkops.gpu.site", [host], variables=variables, group=GROUP).must_succeed()
+    host.succeed("rm", "-r", lost)
+    for check in (True, False):
+        outcome = control.play(
+            "flinkops.gpu.remove", [host], check=check, variables=ISOLATED, group=GROUP
+        ).must_succeed()
+        said = outcome.named("absent | Tell what was done, or would be").msg
+        assert f"take {SCRIPT} for an earlier installation's: no record names it" in said
+        assert f"remove {SCRIPT}" in said
+    left = differences(before, snapshot(host))
+    assert {path for path in left if not path.startswith(("/etc/group", "/etc/gshadow"))} <= {
+        "/etc/systemd/system/kept.service.d",  # empty folders say nothing of who made them
+        "/usr/local/libexec",
+    }
+    assert "doctor" not in host.succeed("systemctl", "cat", "kept.service")

@@ -45,8 +45,8 @@ class Fleet:
     def current(self) -> str:
         """The version that runs, as the script and the folder's name tell."""
         told = self.host.succeed(SCRIPT, "--version").split()[-1]
-        target = self.host.succeed("readlink", f"{HOME}/current").strip()
-        assert target.startswith(f"releases/{told}-"), (target, told)
+        target = self.host.succeed("readlink", "--canonicalize", f"{HOME}/current").strip()
+        assert target.startswith(f"{HOME}/releases/{told}-"), (target, told)
         return told
 
     def releases(self) -> dict[str, str]:
@@ -108,6 +108,11 @@ class TestReleases:
         outcome = fleet.play(VERSIONS[2], "rollback").must_succeed()
         assert fleet.current() == VERSIONS[1]
         assert f"switch current from {before} to {after}" in outcome.stdout
+
+    def test_a_second_rollback_changes_nothing_and_says_so(self, fleet: Fleet) -> None:
+        outcome = fleet.play(VERSIONS[2], "rollback").must_succeed()
+        assert (fleet.current(), outcome.changed) == (VERSIONS[1], [])
+        assert f"{fleet.releases()[VERSIONS[1]]} stays current, it was rolled back to already" in outcome.stdout
 
     def test_rollback_to_a_release_that_is_not_there_is_refused(self, fleet: Fleet) -> None:
         outcome = fleet.play(VERSIONS[2], "rollback", flink_gpu_release="0.91.0-000000000000")
