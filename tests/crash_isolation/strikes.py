@@ -12,8 +12,8 @@ from pathlib import Path
 from tests.crash import strace
 from tests.crash.strace import MEMORY, Call, Fault
 
-# How often these are called depends on how long the proof's child takes; what they do changes nothing.
-WAITING = ("poll", "wait4", "read")
+# How often these are called depends on how long the proof's child or a thread takes; what they do changes nothing.
+WAITING = ("poll", "wait4", "read", "sched_getaffinity", "clock_nanosleep")
 _CHANGING = ("clone", "exit_group", "flock", "mkdir", "rename", "rmdir", "unlink", "write")
 _CHANGING_BPF = ("bpf(BPF_PROG_LOAD", "bpf(BPF_PROG_ATTACH")
 _ADDRESS = re.compile(r"0x[0-9a-f]+")

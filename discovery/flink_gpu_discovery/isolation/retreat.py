@@ -41,13 +41,13 @@ class Leaving:
     The first move of a process between cgroups takes a grace period of the kernel, several milliseconds of waiting.
     """
 
-    __slots__ = ("_ahead", "_done", "_error", "_task")
+    __slots__ = ("_ahead", "_done", "_error", "_thread")
 
     def __init__(self, host: Host) -> None:
         self._ahead: Final = _ahead(host)
         self._done: Final = _thread.allocate_lock()
         self._error: BaseException | None = None
-        self._task = ""
+        self._thread = 0
 
     def start(self) -> None:
         """Begin, in a thread; where there is nothing to leave, without one."""
@@ -62,20 +62,28 @@ class Leaving:
         Also until the thread has ended: for that it loads a library, through a descriptor that may not be closed.
         """
         self._done.acquire()
-        while self._task and os.path.exists(self._task):
+        while self._thread and _lives(self._thread):
             time.sleep(0.00005)
         if self._error is not None:
             raise self._error
 
     def _leave(self) -> None:
         try:
-            self._task = f"/proc/self/task/{_thread.get_native_id()}"
+            self._thread = _thread.get_native_id()
             for hierarchy in self._ahead:
                 _enter(hierarchy)
         except BaseException as error:  # told by the main thread
             self._error = error
         finally:
             self._done.release()
+
+
+def _lives(thread: int) -> bool:
+    try:
+        os.sched_getaffinity(thread)
+    except ProcessLookupError:
+        return False
+    return True
 
 
 def _ahead(host: Host) -> list[Hierarchy]:
