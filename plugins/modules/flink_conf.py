@@ -10,7 +10,7 @@ description:
   - Without O(content) it only reads. Files are handed over in base64, byte for byte.
   - With it, the file is replaced as one; owner, group and mode stay. None is ever made where there was none.
   - The folder may belong to the user that runs Flink; links there that are not root's are refused.
-version_added: 0.2.0
+version_added: 0.1.0
 author:
   - The flink-gpu-discovery authors (@flinkops)
 options:
