@@ -13,10 +13,13 @@ from typing import Any
 
 from ansible.errors import AnsibleFilterError
 from ansible_collections.flinkops.gpu.plugins.plugin_utils import flink_conf
+from ansible_collections.flinkops.gpu.plugins.plugin_utils.flink_conf_choice import AUTO, ChoiceError, choose
 from ansible_collections.flinkops.gpu.plugins.plugin_utils.flink_conf_error import FlinkConfError
 from ansible_collections.flinkops.gpu.plugins.plugin_utils.flink_settings import (
+    GPU_DRIVER,
     Resource,
     SettingsError,
+    is_served,
     wanted_settings,
 )
 
@@ -30,7 +33,7 @@ def _refusing(function: Callable[..., Any]) -> Callable[..., Any]:
     def filter_function(*args: Any, **options: Any) -> Any:
         try:
             return function(*args, **options)
-        except (FlinkConfError, SettingsError, binascii.Error) as error:
+        except (FlinkConfError, ChoiceError, SettingsError, binascii.Error) as error:
             raise AnsibleFilterError(f"flinkops.gpu.{function.__name__}: {error}") from error
 
     return filter_function
@@ -43,6 +46,21 @@ def flink_gpu_settings(
     """The settings to write for these external resources."""
     made = [_resource(resource) for resource in resources]
     return wanted_settings(made, deployment=deployment, vendor=vendor, protocol=protocol)
+
+
+def flink_gpu_settings_fault(resources: list[dict[str, Any]]) -> str:
+    """What in these external resources Flink can't carry; empty if it can."""
+    for resource in resources:
+        try:
+            _resource(resource)
+        except SettingsError as error:
+            return str(error)
+    return ""
+
+
+def flink_gpu_served(resources: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Those of the external resources that our script serves; the others are not of its GPUs."""
+    return [each for each in resources if is_served(each.get("driver_class") or GPU_DRIVER, each.get("script") or None)]
 
 
 @_refusing
@@ -66,6 +84,12 @@ def flink_conf_read(content: str, format: str) -> dict[str, Any]:  # noqa: A002
     except FlinkConfError as error:
         return {**answer, "error": {"line": error.line, "column": error.column, "message": str(error)}}
     return {**answer, "settings": reading.settings, "resources": reading.resources, "warnings": reading.warnings}
+
+
+@_refusing
+def flink_conf_choice(present: list[str], version: str, format: str = AUTO) -> str:  # noqa: A002
+    """The format of the file that a Flink reads, of those names in its folder."""
+    return choose(present, version, format)
 
 
 def _decoded(content: str) -> bytes:
@@ -93,5 +117,13 @@ class FilterModule:
 
     def filters(self) -> dict[str, Callable[..., Any]]:
         """All of them."""
-        functions = (flink_gpu_settings, flink_conf_merge, flink_conf_remove, flink_conf_read)
+        functions = (
+            flink_gpu_settings,
+            flink_gpu_settings_fault,
+            flink_gpu_served,
+            flink_conf_merge,
+            flink_conf_remove,
+            flink_conf_read,
+            flink_conf_choice,
+        )
         return {function.__name__: function for function in functions}

@@ -41,7 +41,7 @@ class ConfFile:
     def describe(self) -> dict[str, object]:
         """For Ansible; the content in base64, since it may be of any encoding."""
         content = base64.b64encode(self.state.content or b"").decode("ascii")
-        return {"exists": self.state.exists, "content": content, "sha256": self.sha256}
+        return {"exists": self.state.exists, "content": content, "sha256": self.sha256, "place": self.place}
 
     @property
     def sha256(self) -> str:

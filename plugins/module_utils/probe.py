@@ -10,7 +10,7 @@ import os
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
     from typing import Any
 
     Run = Callable[[list[str]], tuple[int, str, str]]
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 SCRIPT = "/usr/local/bin/flink-gpu-discovery"
 ROOT_SCRIPT = "/usr/local/libexec/flink-gpu-discovery-root"
 _RUNUSER = ("/usr/sbin/runuser", "/sbin/runuser")  # the latter where /usr is not merged, as on bullseye
+_TEST = "/usr/bin/test"
 _OF_THE_DRIVER = ("driver", "nodes")
 
 
@@ -36,14 +37,26 @@ class Findings:
         return len([gpu for gpu in self.gpus if not gpu["fault"]])
 
 
-def look(run: Run, *, users: list[str], arguments: list[str], isolated: bool, expected: str) -> Findings:
-    """Ask everything; ``arguments`` are those that Flink passes on, ``expected`` the number of healthy GPUs or empty.
+def look(
+    run: Run,
+    *,
+    users: list[str],
+    calls: list[list[str]],
+    isolated: bool,
+    expected: str,
+    scripts: Sequence[str] = (),
+    files: Sequence[str] = (),
+) -> Findings:
+    """Ask everything; ``calls`` are the arguments that Flink passes on, ``expected`` is the number of healthy GPUs.
 
-    Empty wants one at least; ``0`` is a host that has neither GPU nor driver.
+    Empty it wants one at least; ``0`` is a host that has neither GPU nor driver. ``scripts`` are those of others, which
+    the users must be able to start; ``files`` must be readable.
     """
     found = Findings()
     for user in users:
-        _ask_as_flink(run, found, user, arguments, isolated)
+        _reach(run, found, user, scripts, files)
+        for arguments in calls:
+            _ask_as_flink(run, found, user, arguments, isolated)
     if found.problems:
         return found
     main_user = users[0]
@@ -57,6 +70,14 @@ def look(run: Run, *, users: list[str], arguments: list[str], isolated: bool, ex
 def _as(user: str, *words: str) -> list[str]:
     runuser = next(filter(os.path.exists, _RUNUSER), _RUNUSER[0])
     return [runuser, "-u", user, "--", *words]
+
+
+def _reach(run: Run, found: Findings, user: str, scripts: Sequence[str], files: Sequence[str]) -> None:
+    """What Flink itself opens or starts."""
+    for right, paths, act in (("-x", scripts, "start"), ("-r", files, "read")):
+        for path in paths:
+            if run(_as(user, _TEST, right, path))[0] != 0:
+                found.problems.append(f"as {user}: can't {act} {path}; see that it is there, and its mode and folders")
 
 
 def _ask_as_flink(run: Run, found: Findings, user: str, arguments: list[str], isolated: bool) -> None:

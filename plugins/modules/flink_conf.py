@@ -61,13 +61,21 @@ EXAMPLES = r"""
 
 RETURN = r"""
 files:
-  description: By name, C(exists), C(content) in base64, and C(sha256).
+  description: By name, C(exists), C(content) in base64, C(sha256), and its C(place) behind symbolic links.
   returned: success
   type: dict
 found:
   description: Whether there is such a folder.
   returned: success
   type: bool
+folder:
+  description: The folder, by O(conf_dir) without what is superfluous in a path.
+  returned: success
+  type: str
+home:
+  description: Where Flink lies.
+  returned: success
+  type: str
 version:
   description: Flink's version, by the name of its main jar; empty if that isn't there.
   returned: success
@@ -115,12 +123,14 @@ def main() -> None:
 
 
 def _run(module: AnsibleModule) -> dict[str, object]:
-    conf_dir = module.params["conf_dir"]
+    conf_dir = os.path.normpath(module.params["conf_dir"])
     home = module.params["flink_home"] or os.path.dirname(os.path.realpath(conf_dir))
     files = {name: flink_conf_files.find(conf_dir, name) for name in flink_conf_files.NAMES}
     result = {
         "changed": False,
         "found": flink_conf_files.is_folder(conf_dir),
+        "folder": conf_dir,
+        "home": home,
         "version": flink_conf_files.version(home),
         "has_gpu_plugin": flink_conf_files.has_gpu_plugin(home),
         "backup_file": "",

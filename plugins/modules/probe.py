@@ -14,8 +14,18 @@ options:
     type: list
     elements: str
     required: true
-  arguments:
-    description: What Flink passes on to the script.
+  calls:
+    description: What Flink passes on to the script, for each external resource that it serves.
+    type: list
+    elements: list
+    default: [[]]
+  scripts:
+    description: Further discovery scripts, which those users must be able to start.
+    type: list
+    elements: str
+    default: []
+  files:
+    description: Files that those users must be able to read.
     type: list
     elements: str
     default: []
@@ -35,7 +45,8 @@ EXAMPLES = r"""
 - name: Ask the script
   flinkops.gpu.probe:
     users: [flink]
-    arguments: [--resource, gpu]
+    calls:
+      - [--resource, gpu]
     expected: "4"
   register: answer
 """
@@ -75,7 +86,9 @@ def main() -> None:
     module = AnsibleModule(
         argument_spec={
             "users": {"type": "list", "elements": "str", "required": True},
-            "arguments": {"type": "list", "elements": "str", "default": []},
+            "calls": {"type": "list", "elements": "list", "default": [[]]},
+            "scripts": {"type": "list", "elements": "str", "default": []},
+            "files": {"type": "list", "elements": "str", "default": []},
             "isolated": {"type": "bool", "default": False},
             "expected": {"type": "str", "default": ""},
         },

@@ -16,13 +16,13 @@ _MISTAKEN, _MEANT = "--enable-coordination", "--enable-coordination-mode"
 class Place:
     """Where the settings count: which ``file`` was read, what lies beside it, and who runs there.
 
-    ``version`` of Flink and the number of ``gpus`` may be unknown: empty, and None.
+    ``version`` of Flink, ``has_gpu_plugin`` and the number of ``gpus`` may be unknown: empty, and None.
     """
 
     file: str
     other_file: str
     version: str
-    has_gpu_plugin: bool
+    has_gpu_plugin: bool | None
     isolated: bool
     gpus: int | None
     task_managers: int
@@ -35,7 +35,7 @@ def problems(settings: Mapping[str, str], listed: list[str], wanted: Mapping[str
         if name not in listed:
             found.append(f"{NAMES} doesn't list {name!r}, so Flink ignores it; add it, behind a ';'")
         found += _of_resource(name, settings, wanted)
-    if any(value == GPU_DRIVER for value in wanted.values()) and not place.has_gpu_plugin:
+    if any(value == GPU_DRIVER for value in wanted.values()) and place.has_gpu_plugin is False:
         found.append(
             "plugins/external-resource-gpu holds no jar, so Flink has no GPU driver; copy it from Flink's distribution"
         )
@@ -45,6 +45,8 @@ def problems(settings: Mapping[str, str], listed: list[str], wanted: Mapping[str
 def warnings(settings: Mapping[str, str], wanted: Mapping[str, str], place: Place) -> list[str]:
     """What else an operator should know."""
     found = [*_other_file(place)]
+    if place.has_gpu_plugin is None:
+        found.append("no Flink lies above it, so whether it has the GPU plugin is unknown; set flink_gpu_flink_home")
     for name in wanted[NAMES].split(";"):
         words = _args(name, settings).split()
         if place.isolated and _says_index(words):
@@ -52,7 +54,7 @@ def warnings(settings: Mapping[str, str], wanted: Mapping[str, str], place: Plac
                 f"{name!r} has '--id index' in its arguments, but a confined process counts its own GPUs from 0;"
                 " leave --id out, or write --id uuid"
             )
-    asked = sum(_amount(name, settings) for name in wanted[NAMES].split(";"))
+    asked = sum(_amount(name, settings) for name in _of_gpus(wanted))
     if place.gpus is not None and asked * place.task_managers > place.gpus:
         found.append(
             f"{place.task_managers} TaskManagers run here and ask for {asked} GPUs each, of {place.gpus}; the last ones"
@@ -75,6 +77,12 @@ def _of_resource(name: str, settings: Mapping[str, str], wanted: Mapping[str, st
 
 def _is_mistaken(key: str, value: str) -> bool:
     return key.endswith(".args") and _MISTAKEN in value.split()
+
+
+def _of_gpus(wanted: Mapping[str, str]) -> list[str]:
+    """The resources that are GPUs, as far as their driver tells."""
+    names = wanted[NAMES].split(";")
+    return [name for name in names if wanted[f"{_PREFIX}.{name}.driver-factory.class"] == GPU_DRIVER]
 
 
 def _other_file(place: Place) -> Iterator[str]:

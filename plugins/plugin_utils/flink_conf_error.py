@@ -24,3 +24,9 @@ class FlinkConfError(ValueError):
         """The error at that character of the text."""
         lines = _LINE_END.split(text[:index])
         return cls(problem, len(lines), len(lines[-1]) + 1)
+
+    @classmethod
+    def of_harm(cls, what: str) -> FlinkConfError:
+        """What comes of editing is not what it shall be, whatever the reason."""
+        mend = "end the file with an empty line, write anchors out, or edit it by hand"
+        return cls(f"the file can't be edited without harm to {what}; {mend}")

@@ -28,10 +28,10 @@ _OF_THE_DRIVER = (*_PATH.values(), _ARGS)
 _OWNED = (_AMOUNT, _DRIVER, *_OF_THE_DRIVER, *_CONFIG_KEY.values())
 _NAME = re.compile(r"[A-Za-z0-9._-]{1,64}")
 _CLASS = re.compile(r"[A-Za-z_$][\w$]*(\.[A-Za-z_$][\w$]*)*", re.ASCII)
-_CHARACTERS = "printable ASCII without quotes and '\\'"
-_WORDS = re.compile(r"(?!.*[\"'\\])[!-~]+( +[!-~]+)*")
+_CHARACTERS = "printable ASCII without quotes, '#' and '\\'"  # the flat file cuts off what is behind a '#'
+_WORDS = re.compile(r"(?!.*[\"'#\\])[!-~]+( +[!-~]+)*")
 _RESOURCE_OPTION = re.compile(r"(?:^| )--resource(?:=| +|$)([^ ]*)")
-_LONGEST_ARGS = 4096
+_LONGEST = 4096
 
 
 class SettingsError(ValueError):
@@ -59,9 +59,13 @@ class Resource:
             (self.name, _is_name(self.name), "a name of 1 to 64 letters, digits, '.', '_' and '-', not 'none'"),
             (self.amount, self.amount > 0, "a number from 1"),
             (self.driver_class, bool(_CLASS.fullmatch(self.driver_class)), "a Java class with its package"),
-            (self.script, not self.script or _is_word(self.script), f"a path of {_CHARACTERS}, without blanks"),
+            (
+                self.script,
+                not self.script or _is_word(self.script),
+                f"a path of up to {_LONGEST} characters, {_CHARACTERS}, without blanks",
+            ),
             (self.config_key, not self.config_key or _is_word(self.config_key), "a name such as nvidia.com/gpu"),
-            (self.args, _are_words(self.script_args), f"up to {_LONGEST_ARGS} characters of {_CHARACTERS}"),
+            (self.args, _are_words(self.script_args), f"up to {_LONGEST} characters of {_CHARACTERS}"),
             (self.args, bool(self.script_path) or not self.args, "no arguments, since no script takes them"),
             (self.args, not self._is_ours or self._told == [self.name], f"no --resource, or --resource {self.name}"),
         ):
@@ -82,11 +86,16 @@ class Resource:
 
     @property
     def _is_ours(self) -> bool:
-        return self.driver_class == GPU_DRIVER and PurePosixPath(self.script_path).name == PurePosixPath(SCRIPT).name
+        return is_served(self.driver_class, self.script)
 
     @property
     def _told(self) -> list[str]:
         return _told(self.script_args)
+
+
+def is_served(driver_class: str, script: str | None) -> bool:
+    """Whether the driver asks our script."""
+    return driver_class == GPU_DRIVER and PurePosixPath(script or SCRIPT).name == PurePosixPath(SCRIPT).name
 
 
 def wanted_settings(
@@ -140,11 +149,11 @@ def _is_name(text: str) -> bool:
 
 
 def _is_word(text: str) -> bool:
-    return bool(_WORDS.fullmatch(text)) and " " not in text
+    return _are_words(text) and bool(text) and " " not in text
 
 
 def _are_words(text: str) -> bool:
-    return not text or (bool(_WORDS.fullmatch(text)) and len(text) <= _LONGEST_ARGS)
+    return not text or (bool(_WORDS.fullmatch(text)) and len(text) <= _LONGEST)
 
 
 def _told(args: str) -> list[str]:

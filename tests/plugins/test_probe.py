@@ -30,7 +30,7 @@ class Host:
 
 
 def judged(host: Host, **changed: Any) -> probe.Findings:
-    asked = {"users": ["flink"], "arguments": ["--resource", "gpu"], "isolated": False, "expected": "", **changed}
+    asked = {"users": ["flink"], "calls": [["--resource", "gpu"]], "isolated": False, "expected": "", **changed}
     found: probe.Findings = probe.look(host.run, **asked)
     return found
 

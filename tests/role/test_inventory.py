@@ -24,7 +24,7 @@ GROUPS = {
     "yarn": ["nodemanager-01.example.org", "nodemanager-02.example.org"],
     "kubernetes_clients": ["submit.example.org"],
 }
-PLAYBOOKS = ("remove", "rollback", "rolling_restart", "site", "verify")
+PLAYBOOKS = ("remove", "render_conf", "rollback", "rolling_restart", "site", "verify")
 SCRIPT = "/usr/local/bin/flink-gpu-discovery"
 
 booted = [pytest.mark.booted, pytest.mark.timeout(60, func_only=True)]
@@ -84,6 +84,7 @@ class TestStandalone:
         self, control: ControlNode, host: BootedHost
     ) -> None:
         host.unit("nvidia-persistenced.service", "[Service]\nExecStart=/bin/sleep 600\n")
+        host.write("/opt/flink/conf/config.yaml", "")
         before = snapshot(host)
         outcome = play(control, host, "site", "standalone", check=True)
         assert outcome.rc == 0, outcome.stdout
@@ -116,8 +117,12 @@ class TestKubernetesClient:
     pytestmark = booted
 
     def test_a_host_without_gpus_is_sound(self, control: ControlNode, host: BootedHost) -> None:
+        host.write("/opt/flink/conf/flink-conf.yaml", "")
+
         play(control, host, "site", "kubernetes_clients").must_succeed()
 
+        settings = host.succeed("cat", "/opt/flink/conf/flink-conf.yaml")
+        assert "external-resource.gpu.kubernetes.config-key: nvidia.com/gpu\n" in settings
         assert host.run("ls", "/run/flink-gpu-discovery", "/etc/sudoers.d/flink-gpu-discovery").out == ""
         assert play(control, host, "verify", "kubernetes_clients").must_succeed().changed == []
 
