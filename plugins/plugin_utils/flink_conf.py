@@ -83,7 +83,7 @@ def merge(content: bytes, file_format: str, wanted: Mapping[str, str], drop_name
     for key, value in settings.items():
         file.put(key, value, flat=_has_branch(key, settings))
     owned = {NAMES, *settings, *superfluous_keys(wanted), *_owned(dropped)}
-    kept = [name for name in before.resources if name not in dropped]
+    kept = [name for name in before.resources if name not in (*dropped, *names_of.NOTHING)]
     _check(file, before, owned, settings, [*kept, *(name for name in names if name not in kept)])
     return file.content
 
@@ -127,7 +127,7 @@ def _has_branch(key: str, settings: Iterable[str]) -> bool:
 
 
 def _refuse_odd(file: ConfFile) -> None:
-    for name in names_of.odd(file.names):
+    for name in names_of.odd(file.names) if names_of.is_any(file.names) else ():
         raise file.refuse(NAMES, _many_in_one(name))
 
 
@@ -142,5 +142,4 @@ def _check(file: ConfFile, before: Reading, owned: set[str], settings: Mapping[s
     got = {key: value for key, value in after.settings.items() if key != NAMES}
     if got != {**foreign, **settings} or after.resources != names:
         changed = sorted({key for key, _ in got.items() ^ {**foreign, **settings}.items()}) or [NAMES]
-        mend = "end the file with an empty line, write anchors out, or edit it by hand"
-        raise FlinkConfError(f"the file can't be edited without harm to {', '.join(changed)}; {mend}")
+        raise FlinkConfError.of_harm(", ".join(changed))

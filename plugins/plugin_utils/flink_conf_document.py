@@ -38,12 +38,20 @@ class Step:
 
 @dataclass(frozen=True)
 class Entry:
-    """One setting where it is written; ``tied`` if an alias has part in it, so that others would change with it."""
+    """One setting where it is written; ``tied`` if an alias has part in it, so that others would change with it.
+
+    Without a value (None) another spelling has to follow.
+    """
 
     key: str
-    value: str
+    value: str | None
     steps: tuple[Step, ...]
     tied: bool
+
+    @property
+    def text(self) -> str:
+        """The value, or no text."""
+        return self.value or ""
 
 
 @dataclass(frozen=True)
@@ -70,8 +78,14 @@ class Document:
 
     @property
     def settings(self) -> dict[str, str]:
-        """What Flink takes."""
-        return {entry.key: entry.value for entry in self.entries}
+        """What Flink takes; refuses a setting that comes to nothing, as Flink does."""
+        settings = {}
+        for entry in {entry.key: entry for entry in self.entries}.values():
+            if entry.value is None:
+                problem = f"{entry.key!r} has no value, so Flink refuses the file; give it one or take it out"
+                raise FlinkConfError.at(self.text, entry.steps[-1].value.start, problem)
+            settings[entry.key] = entry.value
+        return settings
 
     def find(self, key: str) -> list[Entry]:
         """Every spelling of the key."""
@@ -80,7 +94,7 @@ class Document:
 
 @lru_cache(maxsize=4)
 def document(text: str) -> Document:
-    """Read the text, which has no BOM; refuses what Flink refuses."""
+    """Read the text, which has no BOM; refuses what Flink can't even flatten."""
     tree = grow(text)
     flattener = _Flattener(text, tree)
     if isinstance(tree.root, Mapping):
@@ -121,11 +135,7 @@ class _Flattener:
             self.mapping(target, f"{key}.", steps, tied)
             return
         self._check_list(target)
-        value = text_of(target)
-        if value is None:
-            problem = f"{key!r} has no value, so Flink refuses the file; give it one or take it out"
-            raise FlinkConfError.at(self._text, node.start, problem)
-        self.entries.append(Entry(key, value, steps, tied or node in self._shared))
+        self.entries.append(Entry(key, text_of(target), steps, tied or node in self._shared))
 
     def _keys(self, mapping: Mapping) -> list[str]:
         nodes = [key for key, _ in mapping.pairs]
@@ -135,8 +145,9 @@ class _Flattener:
 
     def _key(self, node: Node) -> str:
         target = node.target if isinstance(node, Alias) else node
-        if isinstance(target, Scalar) and _resolve(target)[0] == "str":
-            return target.value
+        kind, text = _resolve(target) if isinstance(target, Scalar) else ("", None)
+        if kind in {"str", "null"}:
+            return text or ("null" if kind == "null" else "")  # Java's word for it
         raise FlinkConfError.at(self._text, node.start, "a key that is no text, so Flink refuses the file; quote it")
 
     def _check_list(self, node: Node) -> None:
@@ -172,4 +183,9 @@ def _shown(node: Node) -> str:
         return scalars.list_item(*_resolve(node))
     if isinstance(node, Sequence):
         return f"[{', '.join(_shown(item) for item in node.items)}]"
-    return "{" + ", ".join(f"{_shown(key)}: {_shown(value)}" for key, value in node.pairs) + "}"
+    return "{" + ", ".join(f"{_shown_key(key)}: {_shown(value)}" for key, value in node.pairs) + "}"
+
+
+def _shown_key(node: Node) -> str:
+    target = node.target if isinstance(node, Alias) else node
+    return _shown(target) if isinstance(target, Scalar) else f"? {_shown(target)} "

@@ -12,6 +12,7 @@ from ansible_collections.flinkops.gpu.plugins.plugin_utils.flink_conf_tree impor
 _LINE_END = re.compile("\r\n|\r|\n")
 _COMMA = re.compile(r"(?:\s|#[^\r\n]*)*,[ \t]*")
 _COMMENTS = re.compile(r"(?:[ ]*(?:#[^\r\n]*)?(?:\r\n|\r|\n|\Z))*")
+_DOCUMENT_END = re.compile(r"(?<![^\r\n])\.\.\.(?!\S)")
 _STEP = 2  # blanks a level in Flink's own files
 
 
@@ -41,8 +42,8 @@ def insert_lines(text: str, index: int, lines: list[str]) -> str:
 
 
 def replace(text: str, node: Node, value: str) -> str | None:
-    """Write the value over the node; None if that is a block collection, behind whose colon nothing can stand."""
-    if isinstance(node, (Mapping, Sequence)) and not node.flow:
+    """Write the value over the node; None if that is a block, behind whose colon nothing can stand, or isn't there."""
+    if (isinstance(node, (Mapping, Sequence)) and not node.flow) or node.start == node.end:
         return None
     style = node.style if isinstance(node, Scalar) else ""
     old = text[node.start : node.end]
@@ -68,10 +69,11 @@ def insert(document: Document, key: str, value: str, *, flat: bool) -> str:
 
 
 def _begin(document: Document, key: str, value: str, flat: bool) -> str:
-    text = document.text
-    if document.root and (document.root.end > document.root.start or re.search("^\\.\\.\\.", text, re.MULTILINE)):
-        raise FlinkConfError.at(text, document.root.start, "a null in place of settings, or '...'; take it out")
-    return insert_lines(text, len(text), _lines(key, value, 0, 0 if flat else _STEP))
+    text, root = document.text, document.root
+    if root:  # a null, perhaps an empty one, perhaps with the document's end behind it
+        text = text[: root.start] + text[root.end :]
+    end = _DOCUMENT_END.search(text)
+    return insert_lines(text, end.start() if end else len(text), _lines(key, value, 0, 0 if flat else _STEP))
 
 
 def _insert_at(text: str, place: Place, rest: str, value: str, *, nested: bool) -> str:
@@ -125,18 +127,29 @@ def cut_item(text: str, collection: Mapping | Sequence, index: int) -> str:
 
 
 def cut(text: str, entry: Entry) -> str:
-    """Take out a setting, with the mappings that would be empty without it; comments of their own lines stay."""
+    """Take out a setting, with the mappings that would be empty without it; blank lines and lines of comment stay."""
     depth = len(entry.steps) - 1
     while depth and len(entry.steps[depth].mapping.pairs) == 1:
         depth -= 1
     step, leaf = entry.steps[depth], entry.steps[-1]
     if step.mapping.flow:
         return cut_item(text, step.mapping, step.index)
-    start, end = _line_start(text, step.key.start), after_line(text, step.value.end)
+    last = len(text[: step.value.end].rstrip())  # blank lines behind a block scalar are its own, but nobody's text
+    start, end = _line_start(text, step.key.start), after_line(text, last)
     above = re.findall("[^\r\n]*(?:\r\n|\r|\n)", text[start : _line_start(text, leaf.key.start)])
     indentation = " " * _indentation(text, step.mapping)  # or a block scalar before them would swallow the comments
-    comments = [indentation + line.lstrip(" ") for line in above if line.lstrip(" ").startswith("#")]
-    return text[:start] + "".join(comments) + text[end:]
+    lines = [line.lstrip(" ") for line in above]
+    comments = [indentation * (line[0] == "#") + line for line in lines if line[0] in "#\r\n"]
+    return text[:start] + "".join(comments) + _opening(text, start, end) + text[end:]
+
+
+def _opening(text: str, start: int, end: int) -> str:
+    """A document's start, where only its end would be left, which Flink refuses."""
+    found = _DOCUMENT_END.search(text, end)
+    if not found:
+        return ""
+    lines = (text[:start] + text[end : found.start()]).splitlines()
+    return "" if any(line.strip() and line.lstrip()[0] != "#" for line in lines) else f"---{line_end(text)}"
 
 
 def add_to_list(text: str, names: Sequence, name: str) -> str:

@@ -16,7 +16,6 @@ from ansible_collections.flinkops.gpu.plugins.plugin_utils.flink_conf_edit impor
 from ansible_collections.flinkops.gpu.plugins.plugin_utils.flink_conf_error import FlinkConfError
 
 _LINE = re.compile("[^\r\n]*(?:\r\n|\r|\n|\\Z)")
-_TRIMMED = "".join(map(chr, range(0x21)))  # java.lang.String.trim
 NAME = "flink-conf.yaml"
 _BOM = "\xef\xbb\xbf"
 
@@ -133,9 +132,9 @@ class FlatFile:
 
 def _parse(number: int, start: int, text: str) -> Line:
     end = start + len(text)
-    setting = text.partition("#")[0].strip(_TRIMMED)
+    setting = text.partition("#")[0].strip(names_of.BLANKS)
     before, colon, after = setting.partition(": ")
-    key, value = before.strip(_TRIMMED), after.strip(_TRIMMED)
+    key, value = before.strip(names_of.BLANKS), after.strip(names_of.BLANKS)
     if not key or not value:
         return Line(number, start, end, skipped=bool(setting))
     offset = text.index(setting) + len(before) + len(colon)

@@ -11,9 +11,11 @@ _DECIMAL = re.compile(r"([-+]?)0*([0-9]+)")
 _FLOAT = re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?")
 _SPECIAL = {"inf": ".inf", "nan": ".nan"}
 _LEAST_FIXED, _MOST_FIXED = 1e-3, 1e7  # java.lang.Double.toString writes an exponent outside of these
-_ESCAPES = {'"': '\\"', "\\": "\\\\", "\n": "\\n", "\t": "\\t"}
+_LETTERS_OF_ESCAPES = dict(zip('"\\\0\a\b\t\n\v\f\r\x1b\x85\u2028\u2029', '"\\0abtnvfreNLP'))
+_UNSEEN = re.compile("[^ -~\xa0-\u2027\u202a-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")  # to YAML
+_LAST_BYTE = 0xFF
 _UNQUOTED = re.compile(r"(?!-( |\Z))[A-Za-z0-9/_.-][A-Za-z0-9/_.;=%+~-]*( [A-Za-z0-9/_.;=%+~-]+)*")
-_LIST_ITEM = re.compile(r"(?![-?:]( |\Z))[^\s\[\]{},:?#&*!|>'\"%@`~-][^\x00-\x1f\x7f,\[\]{}?:]*")
+_LIST_ITEM = re.compile(r"(?!---|\.\.\.|-( |\Z))[^ \[\]{},:?#&*!|>'\"%@`]([^,\[\]{}?:]*[^,\[\]{}?: ])?")
 
 
 def resolve(text: str) -> tuple[str, str | None]:
@@ -54,19 +56,15 @@ def list_item(kind: str, text: str | None) -> str:
     """One scalar of a list, as Flink shows lists: plain where YAML allows it."""
     if text is None:
         return "null"
-    if kind != "str" or (resolve(text)[0] == "str" and _shown_plain(text)):
-        return text
-    return double_quoted(text) if not text.isprintable() else single_quoted(text)
-
-
-def _shown_plain(text: str) -> bool:
-    starts = _LIST_ITEM.fullmatch(text) or re.fullmatch(r"-[^ ,\[\]{}?:][^,\[\]{}?:]*", text)
-    return bool(starts) and text == text.strip() and " #" not in text and text.isprintable()
+    if _UNSEEN.search(text):
+        return double_quoted(text)
+    is_plain = _LIST_ITEM.fullmatch(text) and " #" not in text and resolve(text)[0] == "str"
+    return text if kind != "str" or is_plain else single_quoted(text)
 
 
 def written(value: str, style: str = "", *, key: bool = False) -> str:
     """Write a value so that Flink reads it back, in its style (a quote, or plain) where that can hold it."""
-    if style == '"' or not value.isprintable():
+    if style == '"' or _UNSEEN.search(value):
         return double_quoted(value)
     return value if not style and _stays_itself(value, key) else single_quoted(value)
 
@@ -87,5 +85,7 @@ def double_quoted(value: str) -> str:
 
 
 def _escaped(character: str) -> str:
-    plain = character if character.isprintable() else f"\\U{ord(character):08x}"
-    return _ESCAPES.get(character, plain)
+    letter, code = _LETTERS_OF_ESCAPES.get(character), ord(character)
+    if letter or not _UNSEEN.match(character):
+        return f"\\{letter}" if letter else character
+    return f"\\x{code:02x}" if code <= _LAST_BYTE else f"\\u{code:04x}"

@@ -1,21 +1,23 @@
 """YAML as a tree whose nodes know where they stand, so that a text can be edited in places instead of written anew.
 
 The tree keeps what composing loses: each alias stands where it is written, and plain scalars are told from quoted ones.
-PyYAML, which Ansible brings along, splits the text into events; it differs there from Flink's parser only in that it
-refuses tabs after plain scalars. What values mean is for ``flink_conf_scalars`` to say.
+PyYAML, which Ansible brings along, splits the text into events, by the rules of ``flink_conf_scanner``. What values
+mean is for ``flink_conf_scalars`` to say.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import islice
 from typing import Union
 
 import yaml
 from ansible_collections.flinkops.gpu.plugins.plugin_utils.flink_conf_error import FlinkConfError
+from ansible_collections.flinkops.gpu.plugins.plugin_utils.flink_conf_scanner import Loader
 
 _LINE_BREAKS_OF_YAML_1_1 = "\x85\u2028\u2029"  # to PyYAML; common characters to Flink, which reads YAML 1.2
-_STAND_INS = "\ue085\ue028\ue029"  # in the private use area; only for splitting the text
+_PRIVATE_USE = range(0xE000, 0xF900)  # what stands in for them while the text is split
 _MOST_CHARACTERS = 3 * 1024 * 1024  # snakeyaml-engine's LoadSettings: codePointLimit
 _MOST_ALIASES = 50  # maxAliasesForCollections, of collections alone
 _TAGS = {"Mapping": (None, "!", "tag:yaml.org,2002:map"), "Sequence": (None, "!", "tag:yaml.org,2002:seq")}
@@ -86,6 +88,8 @@ def grow(text: str) -> Tree:
 class _Grower:
     def __init__(self, text: str) -> None:
         self._text = text
+        unused = (letter for letter in map(chr, _PRIVATE_USE) if letter not in text)
+        self._stand_ins = "".join(islice(unused, len(_LINE_BREAKS_OF_YAML_1_1)))
         self._events = self._split()
         self._anchors: dict[str, Node | None] = {}  # None while what it names is under way
         self._shared: set[Node] = set()
@@ -103,9 +107,9 @@ class _Grower:
         return Tree(root, frozenset(self._shared))
 
     def _split(self) -> Iterator[yaml.Event]:
-        text = self._text.translate(str.maketrans(_LINE_BREAKS_OF_YAML_1_1, _STAND_INS))
+        text = self._text.translate(str.maketrans(_LINE_BREAKS_OF_YAML_1_1, self._stand_ins))
         try:
-            yield from yaml.parse(text, Loader=yaml.SafeLoader)
+            yield from yaml.parse(text, Loader=Loader)
         except yaml.reader.ReaderError as error:
             problem = f"character U+{error.character:04X}, which YAML does not allow; take it out"
             raise FlinkConfError.at(self._text, error.position, problem) from error
@@ -140,7 +144,8 @@ class _Grower:
 
     def _scalar(self, event: yaml.ScalarEvent) -> Scalar:
         self._check_tag(event, event.tag, _SCALAR_TAGS)
-        value = (event.value or "").translate(str.maketrans(_STAND_INS, _LINE_BREAKS_OF_YAML_1_1))
+        value = (event.value or "").translate(str.maketrans(self._stand_ins, _LINE_BREAKS_OF_YAML_1_1))
+        value = value.encode("utf-16", "surrogatepass").decode("utf-16", "replace")  # escapes of halves, as of JSON
         plain = event.style is None and event.tag is None
         return Scalar(*_span(event), value, event.style or "", plain)
 
@@ -175,6 +180,6 @@ def _span(event: yaml.Event) -> tuple[int, int]:
 def _explain(error: yaml.MarkedYAMLError) -> str:
     """Say it as PyYAML does, without the lines that it would show: they may hold secrets."""
     if error.problem == _TAB:
-        return "a tab, which Flink refuses in most places, and this in all outside of quotes; put blanks in its place"
+        return "a tab where Flink refuses it; put blanks in its place"
     said = ": ".join(part for part in (error.context, error.problem) if part)
     return f"no YAML, so Flink refuses the file ({said}); mend it here"

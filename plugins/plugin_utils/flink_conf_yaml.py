@@ -75,9 +75,9 @@ class YamlFile:
         sequence = _sequence(entry)
         if sequence:
             shown = [text_of(item) for item in sequence.items]
-            return [entry.value] if None in shown else [text for text in shown if text is not None]
+            return [entry.text] if None in shown else [text for text in shown if text is not None]
         try:
-            return names_of.split(entry.value)
+            return names_of.split(entry.text)
         except ValueError as error:
             raise self.refuse(
                 names_of.KEY, f"{names_of.KEY!r} has {error}, so no TaskManager starts; mend it here"
@@ -115,7 +115,7 @@ class YamlFile:
             self.text = edit.add_to_list(self.text, node, name)
             return
         inner = _sequence(entry)
-        self._replace(entry, edit.add_to_list(entry.value, inner, name) if inner else names_of.add(entry.value, name))
+        self._replace(entry, edit.add_to_list(entry.text, inner, name) if inner else names_of.add(entry.text, name))
 
     def drop_name(self, name: str) -> None:
         """Take out the name wherever it stands, and the whole setting when it is the only one."""
@@ -127,7 +127,7 @@ class YamlFile:
                 self._drop(self._untied(entry), name, names.index(name))
 
     def _drop(self, entry: Entry, name: str, index: int) -> None:
-        node, value, inner = entry.steps[-1].value, entry.value, _sequence(entry)
+        node, value, inner = entry.steps[-1].value, entry.text, _sequence(entry)
         if isinstance(node, Sequence):
             self.text = edit.cut_from_list(self.text, node, index)
         else:
@@ -135,7 +135,12 @@ class YamlFile:
 
     @property
     def _document(self) -> Document:
-        return document(self.text)
+        try:
+            return document(self.text)
+        except FlinkConfError as error:
+            if self.text == self._original:
+                raise
+            raise FlinkConfError.of_harm(f"the file ({error.problem})") from error
 
     def _names_entry(self) -> Entry | None:
         found = self._document.find(names_of.KEY)
@@ -170,7 +175,7 @@ def _sequence(entry: Entry) -> Sequence | None:
     if isinstance(node, Sequence):
         return node
     try:
-        root = grow(entry.value).root
+        root = grow(entry.text).root
     except FlinkConfError:
         return None
     return root if isinstance(root, Sequence) else None

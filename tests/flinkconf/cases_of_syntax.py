@@ -219,6 +219,32 @@ OF_SYNTAX: tuple[Case, ...] = (
         Loads({}, skipped=(1,)),
         Refuses("ClassCastException: class java.lang.String cannot be cast to class java.util.Map"),
     ),
+    case(
+        "question marks within brackets",
+        "a: [?b, http://c:1/?d=e]\nf: {g: h?i}\n",
+        Loads({"a": "[?b, http://c:1/?d=e]", "f": "{g: h?i}"}),
+        Loads({"a": "['?b', 'http://c:1/?d=e']", "f.g": "h?i"}),
+    ),
+    case("anchor with a colon", "k: &x: 1\nl: *x:\n", Loads({"k": "&x: 1", "l": "*x:"}), Loads({"k": "1", "l": "1"})),
+    case(
+        "anchor with a dot",
+        "k: &x.y 1\n",
+        Loads({"k": "&x.y 1"}),
+        Refuses("unexpected character found .(46)", (1, 6)),
+    ),
+    case(
+        "text in several lines, without any",
+        "a:\n  b: |\nc: 1\n",
+        Loads({"b": "|", "c": "1"}, skipped=(1,)),
+        Refuses("the leading empty lines contain more spaces (3) than the first non-empty line.", (3, 1)),
+    ),
+    case(
+        "no value, then another spelling",
+        "a:\n  b:\na.b: 1\n",
+        Loads({"a.b": "1"}, skipped=(1, 2)),
+        Loads({"a.b": "1"}),
+    ),
+    case("null as a key", "~: 1\n", Loads({"~": "1"}), Loads({"null": "1"})),
     case("null alone", "~\n", Loads({}, skipped=(1,)), Loads({})),
     case("everything in braces", "{k: v, l: {m: 1}}\n", Loads({"{k": "v, l: {m: 1}}"}), Loads({"k": "v", "l.m": "1"})),
 )

@@ -70,6 +70,10 @@ def test_nothing_is_touched_where_all_is_as_wanted() -> None:
         (b"a", b"a;gpu"),
         (b"a;b; # c", b"a;b;gpu # c"),
         (b"none", b"gpu"),
+        (b"[]", b"gpu"),
+        (b"''", b"gpu"),
+        (b"none;a", b"none;a;gpu"),
+        (b"none;", b"none;gpu"),
         (b"'a;b'", b"'a;b';gpu"),
         (b"gpu;a", b"gpu;a"),
     ],
@@ -84,6 +88,11 @@ def test_removal_takes_out_our_lines_and_name_alone() -> None:
     assert remove(content, FORMAT, ["gpu"]) == b"external-resources: a # c\n# mine\n" + G + b"param.foo: 1\n"
 
 
+def test_a_resource_called_none_is_not_taken_for_none_at_all_when_it_is_left_alone() -> None:
+    assert remove(b"external-resources: none;gpu\n", FORMAT, ["gpu"]) == b"external-resources: none;\n"
+    assert read(b"external-resources: none;\n", FORMAT).resources == ["none"]
+
+
 def test_lines_that_mean_something_else_than_they_seem_to_are_told() -> None:
     content = b"\xef\xbb\xbfa: 1\nk:v\n'b': 2\nc: 1\nc: 2\n: v\n# fine\nexternal-resources: a,b\n"
     reading = read(content, FORMAT)
@@ -91,7 +100,7 @@ def test_lines_that_mean_something_else_than_they_seem_to_are_told() -> None:
     assert [warning.split(",")[0] for warning in reading.warnings] == [f"line {line}" for line in (1, 2, 3, 5, 6, 8)]
 
 
-@pytest.mark.parametrize("names", ["a,b", "a b", "[a, b]", "'a'b"])
+@pytest.mark.parametrize("names", ["a,b", "a b", "[a, b]", "'a'b", "\u00a0gpu"])
 def test_names_that_flink_reads_as_one_are_refused_with_their_place(names: str) -> None:
     with pytest.raises(FlinkConfError) as caught:
         merged(f"x: 1\nexternal-resources:  {names}\n".encode())
@@ -100,4 +109,4 @@ def test_names_that_flink_reads_as_one_are_refused_with_their_place(names: str) 
 
 def test_a_value_that_the_file_cannot_hold_is_refused() -> None:
     with pytest.raises(FlinkConfError, match="'#'"):
-        merged(b"", wanted_settings([Resource("gpu", 1, args="--owner a#b")]))
+        merged(b"", {**WANTED, "external-resource.gpu.param.discovery-script.args": "--owner a#b"})

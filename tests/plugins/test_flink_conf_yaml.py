@@ -213,6 +213,30 @@ def test_encoding_and_line_ends_stay(encoding: str) -> None:
     assert result.decode(encoding) == "# Größe\r\na: 1\r\nexternal-resources: [gpu]\r\n" + NESTED.replace("\n", "\r\n")
 
 
+@pytest.mark.parametrize("nothing", ["", " ~", " &x null"])
+def test_nothing_where_another_spelling_follows_is_replaced(nothing: str) -> None:
+    text = merged(f"external-resource:\n  gpu:\n    amount:{nothing}\n    x: 1\n{AMOUNT}: 3\n{REST}")
+    assert text.count("amount: 2") == 1
+    assert removed(text) == "external-resource:\n  gpu:\n    x: 1\n"
+
+
+@pytest.mark.parametrize(
+    ("before", "opening", "end", "after"),
+    [
+        ("~\n", "\n", "", "\n"),
+        ("---\n...\n", "---\n", "...\n", "---\n...\n"),
+        ("null\n... # c\n", "\n", "... # c\n", "\n---\n... # c\n"),
+        (f"# c\n{NAMES}: gpu\n...\n", "# c\n", "...\n", "# c\n---\n...\n"),
+    ],
+)
+def test_settings_take_the_place_of_a_null_and_stand_before_the_documents_end(
+    before: str, opening: str, end: str, after: str
+) -> None:
+    text = merged(before)
+    assert text == f"{opening}{text[len(opening) : text.index('external-resource:')]}{NESTED}{end}"
+    assert removed(text) == after
+
+
 @pytest.mark.parametrize(
     ("text", "place", "says"),
     [
@@ -221,10 +245,9 @@ def test_encoding_and_line_ends_stay(encoding: str) -> None:
         (f"{NAMES}: '\"a\"b'\n", (1, 1), "quotes that don't match"),
         (f"a: 1\nb: &x {{amount: 1}}\n{NAMES}: [a]\nexternal-resource: {{gpu: *x}}\n", (2, 8), "an anchor ties it"),
         (f"{AMOUNT}: &x 1\nb: *x\n", (1, 1), "an anchor ties it"),
-        ("~\n", (1, 1), "null"),
-        ("---\n...\n", (2, 1), "'...'"),
         (f"{NAMES}.x: 1\n{NAMES}: {{y: 1}}\n", (1, 1), "no place"),
         ("a: |\n  no line end", (0, 0), "without harm to a"),
+        ("external-resource:\n  ? gpu\n  : amount: 1\n    x: 2\n", (0, 0), "without harm to external-"),
     ],
 )
 def test_what_cannot_be_edited_safely_is_refused(text: str, place: tuple[int, int], says: str) -> None:
@@ -236,6 +259,11 @@ def test_what_cannot_be_edited_safely_is_refused(text: str, place: tuple[int, in
 def test_a_removal_that_would_lengthen_a_text_above_is_refused() -> None:
     with pytest.raises(FlinkConfError, match="without harm to a"):
         removed(f"a: |+\n  text\n{NAMES}: gpu\n\nb: 1\n")
+
+
+def test_a_removal_that_would_leave_an_alias_of_nothing_is_refused() -> None:
+    with pytest.raises(FlinkConfError, match=r"^the file can't be edited without harm to the file .*alias"):
+        removed(f"&x {AMOUNT}: 1\ny: *x\n")
 
 
 def test_an_anchor_with_the_wanted_value_is_left_alone() -> None:
