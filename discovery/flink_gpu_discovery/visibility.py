@@ -19,6 +19,9 @@ VARIABLES = {
     "CUDA_VISIBLE_DEVICES": ("nvidia", "simulated"),
     "ROCR_VISIBLE_DEVICES": ("amd", "simulated"),
 }
+# What tells NVIDIA's container runtime that the devices were granted by other means, CDI or mounts: those in the
+# container are the grant (container toolkit's pull request 395; the device plugin's "volume-mounts").
+_GRANTED_OTHERWISE = ("NVIDIA_VISIBLE_DEVICES=void", "NVIDIA_VISIBLE_DEVICES=/var/run/nvidia-container-devices")
 _NOTHING = ("", "none", "void", "-1", "NoDevFiles")
 
 
@@ -26,13 +29,13 @@ def narrow(gpus: tuple[Gpu, ...], environment: Mapping[str, str]) -> tuple[tuple
     """The GPUs that every set variable names, and a note for each variable that hid one or named none.
 
     An entry is an index, a UUID or the unambiguous start of one (``GPU-…``, ``MIG-…``), or as the whole value
-    ``all``, ``none``, ``void`` or nothing. ``UsageError`` for anything else.
+    ``all``, ``none``, ``void`` or nothing. ``UsageError`` for anything else. NVIDIA's ``void`` hides nothing.
     """
     notes = []
     for variable, vendors in VARIABLES.items():
         value = environment.get(variable, "all").strip()
         concerned = tuple([gpu for gpu in gpus if gpu.vendor in vendors])
-        if value == "all" or not concerned:
+        if value == "all" or not concerned or f"{variable}={value}" in _GRANTED_OTHERWISE:
             continue
         named, unknown = _named(concerned, value, variable)
         if len(named) < len(concerned) or unknown:

@@ -7,23 +7,20 @@ from __future__ import annotations
 
 import base64
 import dataclasses
+import posixpath
 from collections.abc import Callable
 from typing import Any
 
 from ansible_collections.flinkops.gpu.plugins.plugin_utils import flink_conf, flink_conf_doctor
-from ansible_collections.flinkops.gpu.plugins.plugin_utils.flink_conf_choice import AUTO, FILES
-from ansible_collections.flinkops.gpu.plugins.plugin_utils.flink_conf_plan import (
-    Folder,
-    Plan,
-    clearing,
-    merging,
-    written,
-)
+from ansible_collections.flinkops.gpu.plugins.plugin_utils.flink_conf_choice import AUTO
+from ansible_collections.flinkops.gpu.plugins.plugin_utils.flink_conf_error import FlinkConfError
+from ansible_collections.flinkops.gpu.plugins.plugin_utils.flink_conf_notes import parse
+from ansible_collections.flinkops.gpu.plugins.plugin_utils.flink_conf_plan import Folder, Plan, clearing, merging
 
 
-def flink_conf_written(notes: list[str]) -> dict[str, list[str]]:
-    """The names that the role wrote, by the file's path, from the notes in its record."""
-    return written(notes)
+def flink_conf_written(notes: list[str]) -> list[str]:
+    """The files that the role wrote, from the notes in its record."""
+    return sorted({note.path for note in parse(notes)})
 
 
 def flink_conf_plan(
@@ -35,70 +32,62 @@ def flink_conf_plan(
     make: bool = False,
 ) -> dict[str, Any]:
     """What the file becomes that counts among those which the module ``flink_conf`` has found."""
-    if not found["found"] and not make:
+    fault = found["fault"]
+    if not fault and not make:
         fault = f"flink_gpu_conf_dir: {found['folder']} is no folder here; install Flink first, or leave it empty"
+    if not found["found"] and fault:
         return _described(Plan(found["folder"], fault=fault), found)
     folder = Folder(found["folder"], _contents(found), found["version"], version)
     return _described(merging(folder, format, wanted, notes, make=make), found)
 
 
-def flink_conf_clearances(results: list[dict[str, Any]], notes: list[str], used: str = "") -> list[dict[str, Any]]:
-    """What becomes of files that are no longer used, each found by a loop over the paths that the role wrote.
-
-    ``used`` is where the file lies that still is in use, perhaps by another path.
-    """
+def flink_conf_clearances(results: list[dict[str, Any]], notes: list[str]) -> list[dict[str, Any]]:
+    """What becomes of files that are no longer used, each found by a loop over the paths that the role wrote."""
     plans = []
     for found in results:
         path = found["item"]
-        file = found["files"][path.rpartition("/")[2]]
-        content = base64.b64decode(file["content"]) if file["exists"] and file["place"] != used else None
-        plans.append(_described(clearing(path, content, written(notes)[path]), found))
+        name = posixpath.basename(path)
+        # Behind a link that took its place lies another one, which may be in use.
+        content = _contents(found).get(name) if posixpath.join(found["folder"], name) == path else None
+        unread = found["fault"] and not found["found"]
+        plans.append(_described(Plan(path, fault=found["fault"]) if unread else clearing(path, content, notes), found))
     return plans
 
 
 def flink_conf_findings(
-    plan: dict[str, Any],
-    found: dict[str, Any],
-    content: str,
-    wanted: dict[str, str],
-    version: str,
-    deployment: str,
-    **place: Any,
+    content: str, plan: dict[str, Any], found: dict[str, Any], wanted: dict[str, str], **place: Any
 ) -> dict[str, list[str]]:
     """What the doctor says of the content of the file that the plan names."""
     where = flink_conf_doctor.Place(
-        file=plan["name"],
-        other_file=" ".join(name for name in _contents(found) if name != plan["name"]),
-        version=version or found["version"],
-        has_gpu_plugin=_has_gpu_plugin(found, deployment),
-        **place,
+        path=plan["path"], other_files=[name for name in _contents(found) if name != plan["name"]], **place
     )
-    reading = flink_conf.read(base64.b64decode(content), plan["format"])
+    try:
+        reading = flink_conf.read(base64.b64decode(content), plan["format"])
+    except FlinkConfError as error:
+        return {"problems": [f"{where.path}: {error}"], "warnings": []}
+    warnings = [f"{where.path}: {text}" for text in reading.warnings]
     return {
         "problems": flink_conf_doctor.problems(reading.settings, reading.resources, wanted, where),
-        "warnings": flink_conf_doctor.warnings(reading.settings, wanted, where),
+        "warnings": warnings + flink_conf_doctor.warnings(reading.settings, reading.resources, wanted, where),
     }
 
 
-def _has_gpu_plugin(found: dict[str, Any], deployment: str) -> bool | None:
-    """On Kubernetes it is the image's; elsewhere None if Flink itself was not found."""
-    if deployment == "kubernetes":
-        return True
-    return bool(found["has_gpu_plugin"]) if found["version"] else None
+def flink_gpu_overcommitted(wanted: dict[str, str], gpus: int, task_managers: int) -> list[str]:
+    """A warning if the TaskManagers of a host ask for more GPUs than it has."""
+    return flink_conf_doctor.overcommitted(wanted, gpus, task_managers)
 
 
 def _described(plan: Plan, found: dict[str, Any]) -> dict[str, Any]:
     """A plan for Ansible, with what the module needs to carry it out."""
-    name = FILES.get(plan.file_format, "")
-    file = found["files"].get(name, {})
+    name = posixpath.basename(plan.path) if plan.format else ""
+    if plan.differs and found["fault"]:  # it can be read, but not replaced
+        plan = dataclasses.replace(plan, differs=False, made=[], unmade=[], fault=found["fault"])
     return {
         **dataclasses.asdict(plan),
-        "format": plan.file_format,
         "content": base64.b64encode(plan.content).decode("ascii"),
         "name": name,
         "folder": found["folder"],
-        "sha256": file.get("sha256", ""),
-        "place": file.get("place", ""),
+        "sha256": found["files"].get(name, {}).get("sha256", ""),
     }
 
 
@@ -112,5 +101,11 @@ class FilterModule:
 
     def filters(self) -> dict[str, Callable[..., Any]]:
         """All of them."""
-        functions = (flink_conf_written, flink_conf_plan, flink_conf_clearances, flink_conf_findings)
+        functions = (
+            flink_conf_written,
+            flink_conf_plan,
+            flink_conf_clearances,
+            flink_conf_findings,
+            flink_gpu_overcommitted,
+        )
         return {function.__name__: function for function in functions}

@@ -1,31 +1,19 @@
-"""Flink's configuration files on a host: read as they are, replaced as one, with owner and mode kept.
-
-The folder may belong to a user that runs Flink. So root follows no link there that this user could have made.
-"""
+"""Flink's configuration files on a host, and what there is of Flink around them: read as it is."""
 
 from __future__ import annotations
 
 import base64
-import contextlib
 import hashlib
 import os
 import re
-import stat
-import time
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
-from ansible_collections.flinkops.gpu.plugins.module_utils import host_files_disk as disk
-from ansible_collections.flinkops.gpu.plugins.module_utils.host_files_state import State, look
-from ansible_collections.flinkops.gpu.plugins.module_utils.host_files_trust import check_folders
+from ansible_collections.flinkops.gpu.plugins.module_utils.flink_conf_place import inside, obstacle, real
+from ansible_collections.flinkops.gpu.plugins.module_utils.host_files_state import NOTHING, State, look
 from ansible_collections.flinkops.gpu.plugins.module_utils.record import FilingError
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
 NAMES = ("config.yaml", "flink-conf.yaml")
-_MOST_LINKS = 40  # MAXSYMLINKS in include/linux/namei.h
 _DIST = re.compile(r"flink-dist(?:_[0-9.]+)?-([0-9]+\.[0-9]+(?:\.[0-9]+)?)")
 _GPU_PLUGIN = "external-resource-gpu"
 
@@ -36,12 +24,12 @@ class ConfFile:
 
     path: str
     place: str
-    state: State
+    state: State = NOTHING
 
     def describe(self) -> dict[str, object]:
         """For Ansible; the content in base64, since it may be of any encoding."""
         content = base64.b64encode(self.state.content or b"").decode("ascii")
-        return {"exists": self.state.exists, "content": content, "sha256": self.sha256, "place": self.place}
+        return {"exists": self.state.exists, "content": content, "sha256": self.sha256, "path": self.path}
 
     @property
     def sha256(self) -> str:
@@ -49,53 +37,76 @@ class ConfFile:
         return hashlib.sha256(self.state.content).hexdigest() if self.state.content is not None else ""
 
 
-def find(conf_dir: str, name: str) -> ConfFile:
-    """The file of that name in the folder, where there is one; ``FilingError`` for what root may not follow."""
-    path = place = os.path.join(os.path.realpath(conf_dir), name)
-    for _ in range(_MOST_LINKS):
-        found = look(place)
-        if found.target is None:
-            return ConfFile(path, place, found)
-        check_folders(place)  # else who may write there would let root write anywhere
-        if found.uid != 0:
-            raise FilingError(f"{place} is a link of uid {found.uid}, which root doesn't follow: make it a file")
-        place = os.path.realpath(os.path.join(os.path.dirname(place), os.path.dirname(found.target)))
-        place = os.path.join(place, os.path.basename(found.target))
-    raise FilingError(f"{path} leads through more than {_MOST_LINKS} symbolic links: make it a file")
+@dataclass(frozen=True)
+class Reading:
+    """What was found; with a ``fault``, a sentence with its mend, nothing is to be written there."""
+
+    folder: str
+    home: str
+    found: bool = False
+    version: str = ""
+    has_gpu_plugin: bool = False
+    files: dict[str, ConfFile] = field(default_factory=dict)
+    fault: str = ""
+
+    def describe(self) -> dict[str, object]:
+        """For Ansible; each of the files is told of, be it there or not."""
+        files = {name: ConfFile(os.path.join(self.folder, name), "") for name in NAMES}
+        told = {name: file.describe() for name, file in {**files, **self.files}.items()}
+        return {**vars(self), "files": told}
 
 
-def replace(file: ConfFile, content: bytes, *, backup: bool) -> str:
-    """Put the content there, all or nothing, with owner and mode as before; returns where a backup is, or nothing.
-
-    ``FilingError`` if the file is not as it was found: whoever changed it would lose that.
-    """
-    name = os.path.basename(file.place)
-    kept = f"{name}.{time.strftime('%Y-%m-%dT%H%M%SZ', time.gmtime())}" if backup else ""
-    with _inside(os.path.dirname(file.place)):
-        if look(name) != file.state:
-            raise FilingError(f"{file.place} was changed meanwhile: run again")
-        if kept:
-            disk.put(kept, file.state, like=name)
-        disk.put(name, State(content, mode=file.state.mode, uid=file.state.uid, gid=file.state.gid))
-    return os.path.join(os.path.dirname(file.place), kept) if kept else ""
-
-
-@contextlib.contextmanager
-def _inside(folder: str) -> Iterator[None]:
-    """Work in that very folder: whoever owns the one above could put another one in its place."""
-    before = os.open(".", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+def read(conf_dir: str, flink_home: str = "") -> Reading:
+    """What is in the folder; Flink is what it lies in, unless that is told."""
     try:
-        here = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
-        try:
-            os.fchdir(here)
-        finally:
-            os.close(here)
-        if os.getcwd() != folder:
-            raise FilingError(f"{folder} is another one by now: run again")
-        yield
-    finally:
-        os.fchdir(before)
-        os.close(before)
+        return _read(conf_dir, flink_home)
+    except FilingError as error:
+        return Reading(conf_dir, flink_home, fault=str(error))
+    except OSError as error:
+        where = error.filename or conf_dir
+        return Reading(
+            conf_dir, flink_home, fault=f"{where} can't be read ({error.strerror}): name a folder that can be"
+        )
+
+
+def _read(conf_dir: str, flink_home: str) -> Reading:
+    folder = real(conf_dir)
+    found = os.path.isdir(folder)
+    if os.path.lexists(folder) and not found:
+        raise FilingError(f"{folder} is no folder: name the one that {' or '.join(NAMES)} lies in")
+    home = flink_home or os.path.dirname(folder)
+    files = {name: find(folder, name) for name in NAMES}
+    places = [file.place for file in files.values() if file.state.exists] or [os.path.join(folder, NAMES[0])] * found
+    fault = next(filter(None, map(obstacle, places)), "")
+    return Reading(folder, home, found, version(home), has_gpu_plugin(home), files, fault)
+
+
+def find(conf_dir: str, name: str) -> ConfFile:
+    """The file of that name in the folder, where there is one; ``FilingError`` for what isn't read or followed."""
+    path = os.path.join(real(conf_dir), name)
+    place = real(path)
+    return ConfFile(path, place, _look(place))
+
+
+def _look(place: str) -> State:
+    folder, name = os.path.split(place)
+    if not os.path.lexists(folder):
+        return NOTHING
+    try:
+        with inside(folder):
+            state = _named(folder, name)
+    except OSError as error:
+        raise FilingError(f"{place} can't be read ({error.strerror}): name a folder whose files can be") from error
+    if state.target is not None:
+        raise FilingError(f"{place} is a link by now: run again")
+    return state
+
+
+def _named(folder: str, name: str) -> State:
+    try:
+        return look(name)
+    except FilingError as error:  # which begins with the name
+        raise FilingError(os.path.join(folder, str(error))) from error
 
 
 def version(flink_home: str) -> str:
@@ -112,13 +123,5 @@ def has_gpu_plugin(flink_home: str) -> bool:
     return any(jar.endswith(".jar") for jar in _names(os.path.join(flink_home, "plugins", _GPU_PLUGIN)))
 
 
-def is_folder(path: str) -> bool:
-    """Whether there is a folder."""
-    try:
-        return stat.S_ISDIR(os.stat(path).st_mode)
-    except OSError:
-        return False
-
-
 def _names(folder: str) -> list[str]:
-    return sorted(entry.name for entry in Path(folder).iterdir()) if is_folder(folder) else []
+    return sorted(entry.name for entry in Path(folder).iterdir()) if os.path.isdir(folder) else []

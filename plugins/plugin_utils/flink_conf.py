@@ -1,12 +1,13 @@
 """Read, merge into and remove from Flink's configuration files, so that what operators wrote stays byte for byte.
 
-A file is edited setting by setting, and read anew for each; at the end it is read once more and compared, so that no
-mistake in editing ever leaves this module.
+Settings that are to go, or are missing, are edited together, since the file is read anew after each edit. At the end it
+is compared with what it was, so that no mistake in editing ever leaves this module.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -30,8 +31,8 @@ class ConfFile(Protocol):
     def warnings(self) -> list[str]: ...  # noqa: D102
 
     def refuse(self, key: str, problem: str) -> FlinkConfError: ...  # noqa: D102
-    def put(self, key: str, value: str, *, flat: bool) -> None: ...  # noqa: D102
-    def cut(self, key: str) -> None: ...  # noqa: D102
+    def put(self, settings: Mapping[str, str], flat: Collection[str]) -> None: ...  # noqa: D102
+    def cut(self, keys: Iterable[str]) -> None: ...  # noqa: D102
     def add_name(self, name: str) -> None: ...  # noqa: D102
     def drop_name(self, name: str) -> None: ...  # noqa: D102
 
@@ -48,6 +49,17 @@ class Reading:
     warnings: list[str]
 
 
+@contextmanager
+def _of_bounded_depth() -> Iterator[None]:
+    """Refuse what is nested deeper than Python goes: some hundred levels, of which Flink reads 400 to 500."""
+    try:
+        yield
+    except RecursionError:
+        problem = "nested too deeply to be read here; write it with fewer levels, such as a.b.c: 1"
+        raise FlinkConfError(problem) from None
+
+
+@_of_bounded_depth()
 def read(content: bytes, file_format: str) -> Reading:
     """Read a file of that format, ``flink-conf`` or ``config-yaml``; ``FlinkConfError`` where Flink would not."""
     file = _open(content, file_format)
@@ -61,39 +73,42 @@ def read(content: bytes, file_format: str) -> Reading:
     return Reading(file.settings, names, warnings)
 
 
+@_of_bounded_depth()
 def merge(content: bytes, file_format: str, wanted: Mapping[str, str], drop_names: Iterable[str] = ()) -> bytes:
     """The file with the settings of ``wanted_settings``, and without those of the resources in ``drop_names``.
 
     A setting is changed where it stands, in whatever spelling; where one is missing it is added to the mapping that it
     belongs to, or at the end. The names in ``external-resources`` stay, ours behind them. What would be the same is not
-    touched. ``FlinkConfError``, and no result, where Flink could not read the file, or where it can't be edited safely.
+    touched. Removal then gives the file back, but for the end of its last line, where that had none and needed one, and
+    for what said nothing, such as a lone null. ``FlinkConfError``, and no result, where Flink could not read the file,
+    or where it can't be edited safely.
     """
     file = _open(content, file_format)
     names = wanted[NAMES].split(";")
     before, dropped = _state(file), [name for name in drop_names if name not in names]
     _refuse_odd(file)
     for name in dropped:
-        _remove(file, name)
+        file.drop_name(name)
     for name in names:
         if name not in file.names:
             file.add_name(name)
-    for key in superfluous_keys(wanted):
-        file.cut(key)
+    file.cut([*_owned(dropped), *superfluous_keys(wanted)])
     settings = {key: value for key, value in wanted.items() if key != NAMES}
-    for key, value in settings.items():
-        file.put(key, value, flat=_has_branch(key, settings))
+    file.put(settings, [key for key in settings if _has_branch(key, settings)])
     owned = {NAMES, *settings, *superfluous_keys(wanted), *_owned(dropped)}
     kept = [name for name in before.resources if name not in (*dropped, *names_of.NOTHING)]
     _check(file, before, owned, settings, [*kept, *(name for name in names if name not in kept)])
     return file.content
 
 
+@_of_bounded_depth()
 def remove(content: bytes, file_format: str, names: Iterable[str]) -> bytes:
     """The file without our settings of these resources; others below them stay, and so do lines that are comments."""
     file = _open(content, file_format)
     before, names = _state(file), list(names)
     for name in names:
-        _remove(file, name)
+        file.drop_name(name)
+    file.cut(_owned(names))
     kept = [name for name in before.resources if name not in names]
     _check(file, before, {NAMES, *_owned(names)}, {}, kept)
     return file.content
@@ -107,12 +122,6 @@ def _open(content: bytes, file_format: str) -> ConfFile:
 
 def _state(file: ConfFile) -> Reading:
     return Reading(file.settings, file.names, [])
-
-
-def _remove(file: ConfFile, name: str) -> None:
-    file.drop_name(name)
-    for key in owned_keys(name):
-        file.cut(key)
 
 
 def _owned(names: Iterable[str]) -> set[str]:

@@ -21,15 +21,15 @@ def choose(present: Collection[str], version: str, file_format: str = AUTO) -> s
     Where none does it is that of a new installation. A version that is unknown is empty: then the only file there
     counts.
     """
-    readable = _readable(version)
+    formats = readable(version)
     if file_format != AUTO:
-        _check(file_format, readable, present, version)
+        _check(file_format, formats, present, version)
         return file_format
-    there = [each for each in readable if FILES[each] in present]
+    there = [each for each in formats if FILES[each] in present]
     if not version and len(there) != 1:
         told = "both config.yaml and flink-conf.yaml are" if there else "neither config.yaml nor flink-conf.yaml is"
         raise ChoiceError(f"{told} there, and Flink's version is unknown; set flink_gpu_flink_version")
-    return (there or readable[-1:])[0]
+    return (there or formats[-1:])[0]
 
 
 def agreed(told: str, found: str) -> str:
@@ -41,7 +41,7 @@ def agreed(told: str, found: str) -> str:
     return told or found
 
 
-def _readable(version: str) -> list[str]:
+def readable(version: str) -> list[str]:
     """The formats, first the one that is read when both files are there."""
     if not version:
         return list(FILES)
@@ -60,11 +60,11 @@ def _minor(version: str) -> tuple[int, int]:
     return minor
 
 
-def _check(file_format: str, readable: list[str], present: Collection[str], version: str) -> None:
-    first = FILES[readable[0]]
-    if file_format not in readable:
+def _check(file_format: str, formats: list[str], present: Collection[str], version: str) -> None:
+    first = FILES[formats[0]]
+    if file_format not in formats:
         raise ChoiceError(f"flink_gpu_conf_format is {file_format!r}, but Flink {version} reads {first} alone")
-    if version and file_format != readable[0] and first in present:
+    if version and file_format != formats[0] and first in present:
         raise ChoiceError(
             f"flink_gpu_conf_format is {file_format!r}, but {first} is there, which Flink {version} reads instead;"
             " move its settings, and remove it"

@@ -151,20 +151,21 @@ class _Flattener:
         raise FlinkConfError.at(self._text, node.start, "a key that is no text, so Flink refuses the file; quote it")
 
     def _check_list(self, node: Node) -> None:
-        """Below a list keys may be of any kind, but each stands once."""
+        """Below a list keys may be of any kind, but each stands once; they are parts of a value."""
         if isinstance(node, Sequence):
             for item in node.items:
                 self._check_list(item)
         if isinstance(node, Mapping):
-            self._check_once([key for key, _ in node.pairs], [_shown(key) for key, _ in node.pairs])
+            self._check_once([key for key, _ in node.pairs], [_shown(key) for key, _ in node.pairs], of_value=True)
             for _, value in node.pairs:
                 self._check_list(value)
 
-    def _check_once(self, nodes: list[Node], keys: list[str]) -> None:
+    def _check_once(self, nodes: list[Node], keys: list[str], *, of_value: bool = False) -> None:
         known: set[str] = set()
         for node, key in zip(nodes, keys):
             if key in known:
-                problem = f"{key!r} again, so Flink refuses the file; keep one of them"
+                name = "a key" if of_value or isinstance(node, Alias) else repr(key)
+                problem = f"{name} again, so Flink refuses the file; keep one of them"
                 raise FlinkConfError.at(self._text, node.start, problem)
             known.add(key)
 

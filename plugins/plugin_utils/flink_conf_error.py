@@ -10,7 +10,7 @@ _LINE_END = re.compile("\r\n|\r|\n")
 class FlinkConfError(ValueError):
     """What keeps a file from being read or edited, and the mend; ``line`` and ``column`` count from 1, 0 is nowhere.
 
-    Its text names keys, never values, which may be secrets.
+    Its text names keys, and the names in ``external-resources``, but no other values, which may be secrets.
     """
 
     def __init__(self, problem: str, line: int = 0, column: int = 0) -> None:
@@ -28,5 +28,4 @@ class FlinkConfError(ValueError):
     @classmethod
     def of_harm(cls, what: str) -> FlinkConfError:
         """What comes of editing is not what it shall be, whatever the reason."""
-        mend = "end the file with an empty line, write anchors out, or edit it by hand"
-        return cls(f"the file can't be edited without harm to {what}; {mend}")
+        return cls(f"the file can't be edited without harm to {what}; edit it by hand")

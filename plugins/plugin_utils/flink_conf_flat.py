@@ -8,7 +8,7 @@ character, so that every byte survives, whatever its encoding.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from ansible_collections.flinkops.gpu.plugins.plugin_utils import flink_conf_names as names_of
@@ -82,9 +82,13 @@ class FlatFile:
         found = self._find(key)
         return FlinkConfError.at(self.text, found[-1].value_start, problem) if found else FlinkConfError(problem)
 
-    def put(self, key: str, value: str, *, flat: bool = True) -> None:
-        """Make this the only line with the key: the first one, among whose neighbours and comments it belongs."""
+    def put(self, settings: Mapping[str, str], flat: Collection[str] = ()) -> None:
+        """Make each the only line with its key: the first one, among whose neighbours and comments it belongs."""
         del flat  # there is no other spelling
+        for key, value in settings.items():
+            self._put(key, value)
+
+    def _put(self, key: str, value: str) -> None:
         if _parse(1, 0, f"{key}: {value}").value != value:
             raise FlinkConfError(f"{key!r} can't be {value!r}, since Flink cuts it at '#' in {NAME}; leave that out")
         found = self._find(key)
@@ -96,15 +100,16 @@ class FlatFile:
         first = found[0]
         self.text = self.text[: first.value_start] + value + self.text[first.value_end :]
 
-    def cut(self, key: str) -> None:
-        """Take out every line with the key."""
-        for line in reversed(self._find(key)):
-            self._cut(line)
+    def cut(self, keys: Iterable[str]) -> None:
+        """Take out every line with one of the keys."""
+        for key in keys:
+            for line in reversed(self._find(key)):
+                self._cut(line)
 
     def add_name(self, name: str) -> None:
         """Write the name behind the others."""
         found = self._find(names_of.KEY)
-        self.put(names_of.KEY, names_of.add(found[-1].value, name) if found else name)
+        self._put(names_of.KEY, names_of.add(found[-1].value, name) if found else name)
 
     def drop_name(self, name: str) -> None:
         """Take out the name, and the whole setting when it is the only one."""
@@ -112,22 +117,24 @@ class FlatFile:
             return
         value = names_of.drop(self._find(names_of.KEY)[-1].value, name)
         if value:
-            self.put(names_of.KEY, value)
+            self._put(names_of.KEY, value)
         else:
-            self.cut(names_of.KEY)
+            self.cut([names_of.KEY])
 
     def _cut(self, line: Line) -> None:
         self.text = self.text[: line.start] + self.text[line.end :]
 
     def _find(self, key: str) -> list[Line]:
-        return [line for line in self._settings() if line.key == key]
+        return [line for line in self._lines(key) if line.key == key]
 
     def _settings(self) -> list[Line]:
         return [line for line in self._lines() if line.key]
 
-    def _lines(self) -> Iterator[Line]:
+    def _lines(self, part: str = "") -> Iterator[Line]:
+        """The lines that hold that part."""
         for number, match in enumerate(_LINE.finditer(self.text), start=1):
-            yield _parse(number, match.start(), match[0])
+            if part in match[0]:
+                yield _parse(number, match.start(), match[0])
 
 
 def _parse(number: int, start: int, text: str) -> Line:

@@ -1,21 +1,16 @@
-"""What has to become of Flink's configuration on a host: the file that counts, and those that the role wrote before.
-
-What the role wrote is in its record on the host, as a note for each external resource and file.
-"""
+"""What has to become of Flink's configuration on a host: the file that counts, and those that the role wrote before."""
 
 from __future__ import annotations
 
 import posixpath
-import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 
 from ansible_collections.flinkops.gpu.plugins.plugin_utils import flink_conf
 from ansible_collections.flinkops.gpu.plugins.plugin_utils.flink_conf_choice import FILES, ChoiceError, agreed, choose
 from ansible_collections.flinkops.gpu.plugins.plugin_utils.flink_conf_error import FlinkConfError
+from ansible_collections.flinkops.gpu.plugins.plugin_utils.flink_conf_notes import Note, parse
 from ansible_collections.flinkops.gpu.plugins.plugin_utils.flink_settings import NAMES
-
-_NOTE = re.compile(r"flink resource (\S+) in (/.*)")
 
 
 @dataclass(frozen=True)
@@ -35,25 +30,18 @@ class Folder:
 class Plan:
     """What the file at ``path`` becomes; or the ``fault`` for which nothing is done, with its mend.
 
-    ``made`` are notes to take before, ``unmade`` to strike off afterwards.
+    ``made`` are notes to take before, ``unmade`` to strike off afterwards, ``left`` the names that they name but that
+    are somebody else's by now.
     """
 
     path: str
-    file_format: str = ""
+    format: str = ""
     content: bytes = b""
     differs: bool = False
     made: list[str] = field(default_factory=list)
     unmade: list[str] = field(default_factory=list)
+    left: list[str] = field(default_factory=list)
     fault: str = ""
-
-
-def written(notes: Iterable[str]) -> dict[str, list[str]]:
-    """The names of external resources that the role wrote, by the file's path."""
-    found: dict[str, list[str]] = {}
-    for note in notes:
-        if matched := _NOTE.fullmatch(note):
-            found.setdefault(matched[2], []).append(matched[1])
-    return found
 
 
 def merging(
@@ -69,33 +57,37 @@ def merging(
         return Plan(folder.path, fault=f"{folder.path}: {error}")
     path, names = posixpath.join(folder.path, FILES[chosen]), wanted[NAMES].split(";")
     if FILES[chosen] not in folder.content and not make:
-        return Plan(path, fault=f"{path} is what Flink reads, and is missing; make it, for none is made here")
-    before = written(notes).get(path, [])
-    gone = [name for name in before if name not in names]
-    made = [_note(name, path) for name in names if name not in before]
+        return Plan(path, chosen, fault=f"{path} is what Flink reads, and is missing; make it, for none is made here")
+    before, after = parse(notes, path), [Note.of(name, wanted, path) for name in names]
     return _plan(
-        Plan(path, chosen, made=made, unmade=[_note(name, path) for name in gone]),
-        folder.content.get(FILES[chosen], b""),
-        lambda content: flink_conf.merge(content, chosen, wanted, gone),
+        Plan(
+            path, chosen, folder.content.get(FILES[chosen], b""), made=_but(after, before), unmade=_but(before, after)
+        ),
+        [note for note in before if note.name not in names],
+        lambda content, gone: flink_conf.merge(content, chosen, wanted, gone),
     )
 
 
-def clearing(path: str, content: bytes | None, names: list[str]) -> Plan:
-    """A file without those names; one that is gone, or is still in use by another path, has no content."""
+def clearing(path: str, content: bytes | None, notes: Iterable[str]) -> Plan:
+    """A file without what the role wrote; one that is gone has no content."""
     file_format = next(each for each, name in FILES.items() if name == posixpath.basename(path))
-    plan = Plan(path, file_format, unmade=[_note(name, path) for name in names])
-    if content is None:
-        return plan
-    return _plan(plan, content, lambda content: flink_conf.remove(content, file_format, names))
+    own = parse(notes, path)
+    plan = Plan(path, file_format, content or b"", unmade=_but(own, []))
+    return _plan(plan, own, lambda content, gone: flink_conf.remove(content, file_format, gone))
 
 
-def _plan(plan: Plan, before: bytes, edit: Callable[[bytes], bytes]) -> Plan:
+def _plan(plan: Plan, dropped: list[Note], edit: Callable[[bytes, list[str]], bytes]) -> Plan:
+    """Edit the content, without those of the dropped that still are the role's."""
     try:
-        content = edit(before)
+        reading = flink_conf.read(plan.content, plan.format)
+        gone = {note.name for note in dropped if note.holds(reading.settings)}
+        content = edit(plan.content, sorted(gone))
     except FlinkConfError as error:
-        return Plan(plan.path, plan.file_format, before, fault=f"{plan.path}: {error}")
-    return Plan(plan.path, plan.file_format, content, content != before, plan.made, plan.unmade)
+        return Plan(plan.path, plan.format, plan.content, fault=f"{plan.path}: {error}")
+    left = sorted({note.name for note in dropped if note.name in reading.resources} - gone)
+    return Plan(plan.path, plan.format, content, content != plan.content, plan.made, plan.unmade, left)
 
 
-def _note(name: str, path: str) -> str:
-    return f"flink resource {name} in {path}"
+def _but(notes: Iterable[Note], others: Iterable[Note]) -> list[str]:
+    """The texts of those notes that are not among the others."""
+    return [str(note) for note in notes if note not in [*others]]

@@ -6,16 +6,49 @@ There tabs are blanks within and behind plain scalars, ``?`` is a common charact
 
 from __future__ import annotations
 
+import re
+
 import yaml
 
 _BLANKS = "\0 \t\r\n"
 _BRACKETS = ",[]{}"
 _NEVER_FIRST = _BRACKETS + "#&*!|>'\"%@`"
 _NEVER_IN_ANCHORS = "&*./"
+_COMMENT = re.compile(r" *(?:#[^\0\r\n]*)?")
+_PLAIN = re.compile(r"(?:[^\0 \t\r\n:]+|:(?![\0 \t\r\n]))*")
+_PLAIN_IN_BRACKETS = re.compile(r"(?:[^\0 \t\r\n:,\[\]{}]+|:(?![\0 \t\r\n,\[\]{}]))*")
 
 
 class Loader(yaml.SafeLoader):
-    """To be handed to ``yaml.parse``; of line breaks it knows those of ASCII alone."""
+    """To be handed to ``yaml.parse``; of line breaks it knows those of ASCII alone.
+
+    PyYAML goes letter by letter, which takes seconds for a file of some 100 KB that is read after each edit.
+    """
+
+    def forward(self, length: int = 1) -> None:
+        """Go on; at once where no line can end."""
+        if not self.buffer[self.pointer : self.pointer + length].isprintable():
+            super().forward(length)
+            return
+        self.pointer += length
+        self.index += length
+        self.column += length
+
+    def _length(self, pattern: re.Pattern[str]) -> int:
+        """How far the pattern, which also matches nothing, holds from here."""
+        found = pattern.match(self.buffer, self.pointer)
+        return found.end() - self.pointer if found else 0
+
+    def scan_to_next_token(self) -> None:
+        """Skip blanks, comments and line ends."""
+        if self.index == 0 and self.peek() == "\ufeff":
+            self.forward()
+        while True:
+            self.forward(self._length(_COMMENT))
+            if self.peek() not in "\r\n":
+                return
+            self.forward()
+            self.allow_simple_key = self.allow_simple_key or not self.flow_level
 
     def check_key(self) -> bool:
         """Whether this ``?`` opens a key, and not a plain scalar."""
@@ -34,7 +67,8 @@ class Loader(yaml.SafeLoader):
         """A plain scalar, its lines folded."""
         start = end = self.get_mark()
         indentation, words, blanks = self.indent + 1, "", [""]
-        while blanks and self.peek() != "#" and (length := self._plain_length()):
+        pattern = _PLAIN_IN_BRACKETS if self.flow_level else _PLAIN  # up to blanks and to what ends a plain scalar
+        while blanks and self.peek() != "#" and (length := self._length(pattern)):
             words += "".join(blanks) + self.prefix(length)
             self.forward(length)
             end = self.get_mark()
@@ -43,15 +77,6 @@ class Loader(yaml.SafeLoader):
             if not self.flow_level and self.column < indentation:
                 break
         return yaml.ScalarToken(words, True, start, end)
-
-    def _plain_length(self) -> int:
-        """How far the text goes on without blanks, and without what ends a plain scalar."""
-        ends, length = (_BRACKETS if self.flow_level else ""), 0
-        while (letter := self.peek(length)) not in _BLANKS + ends:
-            if letter == ":" and self.peek(length + 1) in _BLANKS + ends:
-                break
-            length += 1
-        return length
 
     def scan_plain_spaces(self, indent: int, start_mark: yaml.Mark) -> list[str]:
         """What stands for the blanks behind a word: themselves, or a folded line end."""

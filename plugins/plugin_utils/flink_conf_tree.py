@@ -7,6 +7,7 @@ mean is for ``flink_conf_scalars`` to say.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import islice
@@ -23,6 +24,7 @@ _MOST_ALIASES = 50  # maxAliasesForCollections, of collections alone
 _TAGS = {"Mapping": (None, "!", "tag:yaml.org,2002:map"), "Sequence": (None, "!", "tag:yaml.org,2002:seq")}
 _SCALAR_TAGS = (None, "!", "tag:yaml.org,2002:str")
 _TAB = "found character '\\t' that cannot start any token"
+_SEEN = re.compile("(?:, but found|(?<=escape character)|(?<=tag handle)|(?<=can't decode)) (?!'<).*")
 
 
 @dataclass(frozen=True, eq=False)
@@ -112,10 +114,10 @@ class _Grower:
             yield from yaml.parse(text, Loader=Loader)
         except yaml.reader.ReaderError as error:
             problem = f"character U+{error.character:04X}, which YAML does not allow; take it out"
-            raise FlinkConfError.at(self._text, error.position, problem) from error
-        except yaml.MarkedYAMLError as error:
+            raise FlinkConfError.at(self._text, error.position, problem) from None
+        except yaml.MarkedYAMLError as error:  # whose own text shows lines of the file, and Ansible shows causes
             mark = error.problem_mark or error.context_mark
-            raise FlinkConfError.at(self._text, mark.index if mark else 0, _explain(error)) from error
+            raise FlinkConfError.at(self._text, mark.index if mark else 0, _explain(error)) from None
 
     def _node(self, event: yaml.Event) -> Node:
         if isinstance(event, yaml.AliasEvent):
@@ -131,9 +133,7 @@ class _Grower:
     def _alias(self, event: yaml.AliasEvent) -> Alias:
         target = self._anchors.get(event.anchor or "")
         if target is None or isinstance(target, Alias):
-            raise self._refusal(
-                event, f"alias *{event.anchor} of nothing, or of what it stands in; write the value out"
-            )
+            raise self._refusal(event, "an alias of nothing, or of what it stands in; write the value out")
         self._shared.add(target)
         self._collection_aliases += not isinstance(target, Scalar)
         if self._collection_aliases > _MOST_ALIASES:
@@ -165,7 +165,7 @@ class _Grower:
 
     def _check_tag(self, event: yaml.Event, tag: str | None, known: tuple[str | None, ...]) -> None:
         if tag not in known:
-            raise self._refusal(event, f"tag {tag}, which Flink refuses or reads in its own way; take it out")
+            raise self._refusal(event, "a tag, which Flink refuses or reads in its own way; take it out")
 
     def _refusal(self, event: yaml.Event, problem: str) -> FlinkConfError:
         return FlinkConfError.at(self._text, _span(event)[0], problem)
@@ -178,8 +178,8 @@ def _span(event: yaml.Event) -> tuple[int, int]:
 
 
 def _explain(error: yaml.MarkedYAMLError) -> str:
-    """Say it as PyYAML does, without the lines that it would show: they may hold secrets."""
+    """Say it as PyYAML does, without what it shows of the text: that may be of a secret."""
     if error.problem == _TAB:
         return "a tab where Flink refuses it; put blanks in its place"
-    said = ": ".join(part for part in (error.context, error.problem) if part)
+    said = _SEEN.sub("", ": ".join(part for part in (error.context, error.problem) if part))
     return f"no YAML, so Flink refuses the file ({said}); mend it here"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import codecs
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 
 from ansible_collections.flinkops.gpu.plugins.plugin_utils import flink_conf_edit as edit
@@ -41,7 +42,7 @@ class YamlFile:
         except UnicodeDecodeError as error:
             before = error.object[: error.start].decode(encoding)
             problem = f"a byte that is no {encoding.upper()}, so Flink refuses the file; save it as UTF-8"
-            raise FlinkConfError.at(before, len(before), problem) from error
+            raise FlinkConfError.at(before, len(before), problem) from None
 
     @property
     def content(self) -> bytes:
@@ -88,27 +89,29 @@ class YamlFile:
         found = document(self._original).find(key)
         return _at(self._original, found[-1], problem) if found else FlinkConfError(problem)
 
-    def put(self, key: str, value: str, *, flat: bool) -> None:
-        """Make this the only spelling of the key: the first one, among whose neighbours and comments it belongs."""
-        found = self._document.find(key)
-        if [entry.value for entry in found] == [value]:
-            return
-        while len(found) > 1:
-            self._cut(found[-1])
-            found = self._document.find(key)
-        if not found or not self._replace(found[0], value):
-            self.text = edit.insert(self._document, key, written(value), flat=flat)
+    def put(self, settings: Mapping[str, str], flat: Collection[str]) -> None:
+        """Make these the only spellings of their keys: the first ones, among whose neighbours they belong."""
+        found = {key: self._document.find(key) for key in settings}
+        differing = {key: value for key, value in settings.items() if [each.value for each in found[key]] != [value]}
+        self._cut([entry for key in differing for entry in found[key][1:]])
+        missing = {key: written(value) for key, value in differing.items() if not self._put(key, value)}
+        if missing:
+            self.text = edit.insert(self._document, missing, flat)
 
-    def cut(self, key: str) -> None:
-        """Take out every spelling of the key."""
-        while found := self._document.find(key):
-            self._cut(found[-1])
+    def _put(self, key: str, value: str) -> bool:
+        """Write it over what is there."""
+        found = self._document.find(key)
+        return bool(found) and self._replace(found[0], value)
+
+    def cut(self, keys: Iterable[str]) -> None:
+        """Take out every spelling of the keys."""
+        self._cut([entry for key in keys for entry in self._document.find(key)])
 
     def add_name(self, name: str) -> None:
         """Write the name behind the others."""
         entry = self._names_entry()
         if not entry:
-            self.text = edit.insert(self._document, names_of.KEY, f"[{written(name)}]", flat=True)
+            self.text = edit.insert(self._document, {names_of.KEY: f"[{written(name)}]"}, [names_of.KEY])
             return
         node = self._untied(entry).steps[-1].value
         if isinstance(node, Sequence):
@@ -122,7 +125,7 @@ class YamlFile:
         while (names := self.names).count(name):
             entry = self._document.find(names_of.KEY)[-1]
             if set(names) == {name}:
-                self._cut(entry)
+                self._cut([entry])
             else:
                 self._drop(self._untied(entry), name, names.index(name))
 
@@ -150,13 +153,14 @@ class YamlFile:
         """Write the value where it stands; or take it out, where nothing can stand in its place."""
         text = edit.replace(self.text, self._untied(entry).steps[-1].value, value)
         if text is None:
-            self._cut(entry)
+            self._cut([entry])
             return False
         self.text = text
         return True
 
-    def _cut(self, entry: Entry) -> None:
-        self.text = edit.cut(self.text, self._untied(entry))
+    def _cut(self, entries: list[Entry]) -> None:
+        if entries:
+            self.text = edit.cut(self.text, [self._untied(entry) for entry in entries])
 
     def _untied(self, entry: Entry) -> Entry:
         if entry.tied:

@@ -10,6 +10,8 @@ from pathlib import PurePosixPath
 NAMES = "external-resources"
 GPU_DRIVER = "org.apache.flink.externalresource.gpu.GPUDriverFactory"
 SCRIPT = "/usr/local/bin/flink-gpu-discovery"
+# Flink's documentation shows an option that its own script ignores, and ours refuses.
+MISTAKEN, MEANT = "--enable-coordination", "--enable-coordination-mode"
 _PREFIX = "external-resource"
 _AMOUNT = "amount"
 _DRIVER = "driver-factory.class"
@@ -67,7 +69,16 @@ class Resource:
             (self.config_key, not self.config_key or _is_word(self.config_key), "a name such as nvidia.com/gpu"),
             (self.args, _are_words(self.script_args), f"up to {_LONGEST} characters of {_CHARACTERS}"),
             (self.args, bool(self.script_path) or not self.args, "no arguments, since no script takes them"),
-            (self.args, not self._is_ours or self._told == [self.name], f"no --resource, or --resource {self.name}"),
+            (
+                self.args,
+                self.driver_class != GPU_DRIVER or MISTAKEN not in self.args.split(),
+                f"{MEANT}, since {MISTAKEN} means nothing",
+            ),
+            (
+                self.args,
+                not self._is_ours or told(self.script_args) == [self.name],
+                f"no --resource, or --resource {self.name}",
+            ),
         ):
             if not holds:
                 raise SettingsError(f"external resource {self.name!r} has {value!r}; allowed: {allowed}")
@@ -82,20 +93,21 @@ class Resource:
     @property
     def script_args(self) -> str:
         """What the script is called with behind the amount."""
-        return f"--resource {self.name} {self.args}".rstrip() if self._is_ours and not _told(self.args) else self.args
+        return f"--resource {self.name} {self.args}".rstrip() if self._is_ours and not told(self.args) else self.args
 
     @property
     def _is_ours(self) -> bool:
         return is_served(self.driver_class, self.script)
 
-    @property
-    def _told(self) -> list[str]:
-        return _told(self.script_args)
-
 
 def is_served(driver_class: str, script: str | None) -> bool:
     """Whether the driver asks our script."""
     return driver_class == GPU_DRIVER and PurePosixPath(script or SCRIPT).name == PurePosixPath(SCRIPT).name
+
+
+def told(args: str) -> list[str]:
+    """The names behind ``--resource``."""
+    return [found[1] or "" for found in _RESOURCE_OPTION.finditer(args)]
 
 
 def wanted_settings(
@@ -109,6 +121,7 @@ def wanted_settings(
     names = [resource.name for resource in resources]
     if not names or len(set(names)) < len(names):
         raise SettingsError(f"external resources are {names!r}; allowed: at least one, and each name once")
+    _refuse_shared_devices({resource.name: _device(resource, deployment, vendor) for resource in resources})
     wanted = {NAMES: ";".join(names)}
     for resource in resources:
         settings = _settings_of(resource, deployment, vendor, protocol)
@@ -117,16 +130,32 @@ def wanted_settings(
 
 
 def _settings_of(resource: Resource, deployment: str, vendor: str, protocol: str) -> list[tuple[str, str]]:
-    device = resource.config_key or (
-        _DEVICE.get((deployment, vendor), "") if resource.driver_class == GPU_DRIVER else ""
-    )
     return [
         (_AMOUNT, str(resource.amount)),
         (_DRIVER, resource.driver_class),
         (_PATH[protocol], resource.script_path),
         (_ARGS, resource.script_args),
-        *([(_CONFIG_KEY[deployment], device)] if deployment in _CONFIG_KEY else []),
+        *([(_CONFIG_KEY[deployment], _device(resource, deployment, vendor))] if deployment in _CONFIG_KEY else []),
     ]
+
+
+def _device(resource: Resource, deployment: str, vendor: str) -> str:
+    """What the resource is called on YARN or Kubernetes; empty elsewhere, and where nobody says."""
+    if deployment not in _CONFIG_KEY:
+        return ""
+    by_default = _DEVICE[deployment, vendor] if resource.driver_class == GPU_DRIVER else ""
+    return resource.config_key or by_default
+
+
+def _refuse_shared_devices(devices: Mapping[str, str]) -> None:
+    """Of resources with one config-key Flink asks for the last alone (``ExternalResourceUtils``)."""
+    for device in filter(None, devices.values()):
+        names = [name for name, other in devices.items() if other == device]
+        if len(names) > 1:
+            raise SettingsError(
+                f"external resources {', '.join(names)} all have the config-key {device!r}, and Flink would ask for the"
+                " last one's amount alone; allowed: one resource of each, or another config_key"
+            )
 
 
 def owned_keys(name: str) -> list[str]:
@@ -154,8 +183,3 @@ def _is_word(text: str) -> bool:
 
 def _are_words(text: str) -> bool:
     return not text or (bool(_WORDS.fullmatch(text)) and len(text) <= _LONGEST)
-
-
-def _told(args: str) -> list[str]:
-    """The names behind ``--resource``."""
-    return [found[1] or "" for found in _RESOURCE_OPTION.finditer(args)]

@@ -70,12 +70,23 @@ class Loader:
 
     def load(self, folder: Path) -> Loaded:
         """Load a folder's configuration."""
+        return self._ask(folder=str(folder))
+
+    def load_settings(self, settings: Mapping[str, str]) -> Loaded:
+        """Make a configuration of texts, as Flink's operator for Kubernetes does."""
+        return self._ask(settings=settings)
+
+    def write_anew(self, folder: Path, file: Path) -> Loaded:
+        """Load a folder's configuration and write it as Flink's clients do for YARN and Kubernetes."""
+        return self._ask(folder=str(folder), write=str(file))
+
+    def _ask(self, **request: object) -> Loaded:
         assert self._process.stdin is not None
         assert self._process.stdout is not None
         with self._killed_after(_LOAD_SECONDS):
-            print(json.dumps(str(folder)), file=self._process.stdin, flush=True)
+            print(json.dumps(request), file=self._process.stdin, flush=True)
             line = self._process.stdout.readline()
-        assert line, f"{folder} was not loaded within {_LOAD_SECONDS:.0f} s: {self._complaint()}"
+        assert line, f"{request} was not answered within {_LOAD_SECONDS:.0f} s: {self._complaint()}"
         answer = json.loads(line)
         error = re.sub(r"\s+", " ", " <- ".join(answer["error"])) or None
         return Loaded(answer["settings"], answer["resources"], error, tuple(_MESSAGE.findall(answer["log"])))

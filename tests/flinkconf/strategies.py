@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 WANTED = (
     wanted_settings([Resource("gpu", 2)]),
     wanted_settings([Resource("gpu", 2, args="--wait 3")], protocol="flip108"),
-    wanted_settings([Resource("gpu", 1), Resource("1", 4)], deployment="kubernetes", vendor="amd"),
+    wanted_settings([Resource("gpu", 1), Resource("1", 4, config_key="1.2")], deployment="kubernetes", vendor="amd"),
     wanted_settings([Resource("gpu", 1), Resource("fpga", 1, "org.x.Driver", config_key="x.org/f")], deployment="yarn"),
 )
 OURS = ("amount", "driver-factory.class", "param.discovery-script.path", "param.discovery-script", "yarn.config-key")
@@ -118,7 +118,7 @@ def yaml_files(draw: st.DrawFn) -> bytes:
     ends = draw(st.sampled_from(LINE_ENDS))
     text = "".join(line + draw(st.sampled_from(ends)) for line in lines)
     opening = draw(st.sampled_from(["", "", "---\n", "%YAML 1.2\n---\n", "\ufeff"]))
-    if not draw(st.booleans()) and lines and lines[-1].strip() and "|" not in text and ">" not in text:
+    if not draw(st.booleans()) and lines and lines[-1].strip():
         text = text.rstrip("\r\n")
     closing = draw(st.sampled_from(["", "", "...\n", "\n...\n# end"])) if text.endswith(("\r", "\n")) else ""
     return (opening + text + closing).encode()

@@ -89,6 +89,7 @@ FILES = {
     "config-yaml": CONFIG_YAML.encode(),
     "config-yaml, CRLF": CONFIG_YAML.replace("\n", "\r\n").encode(),
     "config-yaml, BOM": b"\xef\xbb\xbf" + CONFIG_YAML.partition("---\n")[2].encode(),
+    "config-yaml, no line end": (CONFIG_YAML + "text: >\n  of one line").encode(),
     "flink-conf": FLINK_CONF,
     "flink-conf, CRLF": FLINK_CONF.replace(b"\n", b"\r\n"),
 }

@@ -1,106 +1,131 @@
-"""Flink's files on a host are replaced as one, and root is led nowhere by who owns their folder."""
+"""What is read of Flink's configuration, and what is told of a place where nothing can be written."""
 
 from __future__ import annotations
 
+import base64
+import hashlib
 import os
+import re
 from pathlib import Path
 
 import pytest
-from ansible_collections.flinkops.gpu.plugins.module_utils import flink_conf_files
-from ansible_collections.flinkops.gpu.plugins.module_utils.record import FilingError
+from ansible_collections.flinkops.gpu.plugins.module_utils.flink_conf_files import read
 
-FLINK = 7001
-OLD, NEW = b"# caf\xe9\r\nk: 1\n", b"k: 2\n"
+from tests.plugins.flinkfolder import OLD, flink_folder, mounted
+
+pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="only root can give files to others")
 
 
 @pytest.fixture
 def conf(tmp_path: Path) -> Path:
-    """A folder of Flink's own user, with a file of its."""
-    folder = tmp_path / "flink" / "conf"
+    return flink_folder(tmp_path)
+
+
+def test_a_folder_is_read_with_what_is_there_and_what_is_not(conf: Path) -> None:
+    told = read(str(conf)).describe()
+    content = base64.b64encode(OLD).decode()
+    sha256 = hashlib.sha256(OLD).hexdigest()
+    assert (told["found"], told["folder"], told["home"], told["fault"]) == (True, str(conf), str(conf.parent), "")
+    assert told["files"] == {
+        "config.yaml": {"exists": True, "content": content, "sha256": sha256, "path": f"{conf}/config.yaml"},
+        "flink-conf.yaml": {"exists": False, "content": "", "sha256": "", "path": f"{conf}/flink-conf.yaml"},
+    }
+
+
+def test_a_folder_that_is_missing_is_no_fault(tmp_path: Path) -> None:
+    told = read(f"{tmp_path}/none/conf").describe()
+    assert (told["found"], told["fault"], told["folder"]) == (False, "", f"{tmp_path}/none/conf")
+    assert "home" in told
+    assert not (tmp_path / "none").exists()
+
+
+def test_the_files_stand_in_the_folder_behind_its_links_while_their_own_links_stay(tmp_path: Path) -> None:
+    folder = tmp_path / "flink-2.3.0" / "conf"
     folder.mkdir(parents=True)
-    path = folder / "config.yaml"
-    path.write_bytes(OLD)
-    path.chmod(0o640)
-    for each in (folder, path):
-        os.chown(each, FLINK, FLINK)
-    return folder
+    (tmp_path / "shared.yaml").write_bytes(OLD)
+    (folder / "config.yaml").symlink_to("../../shared.yaml")
+    (tmp_path / "flink").symlink_to("flink-2.3.0")
+    told = read(f"{tmp_path}/flink/conf")
+    assert (told.folder, told.home, told.fault) == (str(folder), str(folder.parent), "")
+    assert told.files["config.yaml"].path == f"{folder}/config.yaml"
+    assert told.files["config.yaml"].state.content == OLD
 
 
-def find(conf: Path) -> flink_conf_files.ConfFile:
-    return flink_conf_files.find(str(conf), "config.yaml")
+def _file_instead_of_the_folder(conf: Path) -> Path:
+    return conf / "config.yaml"
 
 
-def about(path: Path) -> tuple[bytes, int, int]:
-    status = path.stat()
-    return path.read_bytes(), status.st_uid, status.st_mode & 0o7777
+def _below_a_file(conf: Path) -> Path:
+    return conf / "config.yaml" / "conf"
 
 
-def test_the_content_changes_and_owner_and_mode_stay(conf: Path) -> None:
-    cwd = Path.cwd()
-    assert flink_conf_files.replace(find(conf), NEW, backup=False) == ""
-    assert about(conf / "config.yaml") == (NEW, FLINK, 0o640)
-    assert [path.name for path in conf.iterdir()] == ["config.yaml"]
-    assert Path.cwd() == cwd
+def _pipe(conf: Path) -> Path:
+    os.mkfifo(conf / "flink-conf.yaml")
+    return conf
 
 
-def test_a_backup_is_the_old_file(conf: Path) -> None:
-    kept = flink_conf_files.replace(find(conf), NEW, backup=True)
-    assert about(Path(kept)) == (OLD, FLINK, 0o640)
-    assert Path(kept).parent == conf
+def _folder_instead_of_a_file(conf: Path) -> Path:
+    (conf / "flink-conf.yaml").mkdir()
+    return conf
 
 
-def test_a_file_that_changed_meanwhile_is_left_alone(conf: Path) -> None:
-    found = find(conf)
-    (conf / "config.yaml").write_bytes(b"k: 3\n")
-    with pytest.raises(FilingError, match="changed meanwhile"):
-        flink_conf_files.replace(found, NEW, backup=False)
-    assert (conf / "config.yaml").read_bytes() == b"k: 3\n"
+def _link_of_flink_s(conf: Path) -> Path:
+    (conf / "flink-conf.yaml").symlink_to("/etc/shadow")
+    return conf
 
 
-def test_a_link_in_a_folder_of_others_is_refused(conf: Path, tmp_path: Path) -> None:
-    secret = tmp_path / "secret"
-    secret.write_bytes(OLD)
+@pytest.mark.parametrize(
+    ("spoil", "says"),
+    [
+        (_file_instead_of_the_folder, r"/conf/config.yaml is no folder: name the one that config.yaml or .* lies in"),
+        (_below_a_file, r"/conf/config.yaml/conf can't be looked at \(Not a directory\): name a folder"),
+        (_pipe, r"/conf/flink-conf.yaml is neither a file nor a link: move it away"),
+        (_folder_instead_of_a_file, r"/conf/flink-conf.yaml is a folder: move it away"),
+        (_link_of_flink_s, r"/conf/flink-conf.yaml is a link to /etc/shadow, which root doesn't follow"),
+    ],
+)
+def test_what_is_wrong_there_is_told_by_its_path_with_the_mend(conf: Path, spoil: object, says: str) -> None:
+    assert callable(spoil)
+    told = read(str(spoil(conf))).describe()
+    assert re.match(re.escape(str(conf.parent)) + says, str(told["fault"]))
+    assert [file["exists"] for file in told["files"].values()] == [False, False]  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize(
+    ("shell", "says"),
+    [
+        ("mount --bind {0} {0} && mount -o remount,bind,ro {0}", "/config.yaml lies on a read-only file system"),
+        ("mount --bind {0}/config.yaml {0}/config.yaml", "/config.yaml is a mount point"),
+        ("mount --bind {0} {0}", None),
+    ],
+)
+def test_a_file_that_can_not_be_replaced_is_read_and_the_fault_told(
+    tmp_path: Path, shell: str, says: str | None
+) -> None:
+    (tmp_path / "a b").mkdir()
+    conf = flink_folder(tmp_path / "a b")
+    python = f"told = flink_conf_files.read({str(conf)!r})\nprint(told.fault)\n"
+    shown = mounted(shell.format(f"'{conf}'"), python + "print(told.files['config.yaml'].state.content)")
+    fault, content = shown.splitlines()
+    assert content == str(OLD)
+    assert fault.startswith(str(conf) + says) if says else fault == ""
+
+
+def test_an_empty_folder_on_a_read_only_file_system_is_told_of_too(conf: Path) -> None:
     (conf / "config.yaml").unlink()
-    (conf / "config.yaml").symlink_to(secret)
-    with pytest.raises(FilingError, match=f"belongs to uid {FLINK}"):
-        find(conf)
+    shell = f"mount --bind {conf} {conf} && mount -o remount,bind,ro {conf}"
+    assert "read-only" in mounted(shell, f"print(flink_conf_files.read({str(conf)!r}).fault)")
 
 
-def test_a_link_of_root_s_is_followed_and_stays(tmp_path: Path) -> None:
-    folder, shared = tmp_path / "conf", tmp_path / "shared.yaml"
-    folder.mkdir()
-    shared.write_bytes(OLD)
-    (folder / "config.yaml").symlink_to("../shared.yaml")
-    flink_conf_files.replace(find(folder), NEW, backup=False)
-    assert shared.read_bytes() == NEW
-    assert (folder / "config.yaml").is_symlink()
-
-
-def test_links_in_a_circle_end(tmp_path: Path) -> None:
-    (tmp_path / "config.yaml").symlink_to("config.yaml")
-    with pytest.raises(FilingError, match="more than 40"):
-        find(tmp_path)
-
-
-def test_a_folder_that_was_exchanged_meanwhile_is_not_written_to(conf: Path, tmp_path: Path) -> None:
-    found, other = find(conf), tmp_path / "other"
-    other.mkdir()
-    conf.rename(conf.with_name("moved"))
-    conf.symlink_to(other)
-    with pytest.raises(OSError, match="directory"):
-        flink_conf_files.replace(found, NEW, backup=False)
-    assert list(other.iterdir()) == []
-
-
-def test_the_version_is_that_of_the_jar_and_the_plugin_is_seen(tmp_path: Path) -> None:
-    assert (flink_conf_files.version(str(tmp_path)), flink_conf_files.has_gpu_plugin(str(tmp_path))) == ("", False)
+def test_the_version_is_that_of_the_jar_and_the_plugin_is_seen(conf: Path) -> None:
+    assert (read(str(conf)).version, read(str(conf)).has_gpu_plugin) == ("", False)
     for name in ("lib/flink-dist-2.3.0.jar", "plugins/external-resource-gpu/flink-external-resource-gpu-2.3.0.jar"):
-        (tmp_path / name).parent.mkdir(parents=True)
-        (tmp_path / name).touch()
-    assert (flink_conf_files.version(str(tmp_path)), flink_conf_files.has_gpu_plugin(str(tmp_path))) == ("2.3.0", True)
+        (conf.parent / name).parent.mkdir(parents=True)
+        (conf.parent / name).touch()
+    assert (read(str(conf)).version, read(str(conf)).has_gpu_plugin) == ("2.3.0", True)
 
 
-def test_the_version_of_an_old_flink_stands_behind_scala_s(tmp_path: Path) -> None:
+def test_the_version_of_an_old_flink_stands_behind_scala_s(conf: Path, tmp_path: Path) -> None:
     (tmp_path / "lib").mkdir()
     (tmp_path / "lib/flink-dist_2.12-1.14.6.jar").touch()
-    assert flink_conf_files.version(str(tmp_path)) == "1.14.6"
+    assert read(str(conf), str(tmp_path)).version == "1.14.6"

@@ -59,6 +59,11 @@ def test_a_value_is_replaced_where_it_first_stands_and_stands_once(before: bytes
     assert merged(around % (b"\xff: 1\n", before)) == around % (b"\xff: 1\n", after)
 
 
+def test_blanks_before_a_key_are_no_part_of_it() -> None:
+    content = b"external-resources: gpu\n \t%samount: %d\n" + REST
+    assert merged(content % (G, 1)) == content % (G, 2)
+
+
 def test_nothing_is_touched_where_all_is_as_wanted() -> None:
     content = b"external-resources:  a ; gpu\r" + G + b"amount: 2 #\n" + REST + b"last"
     assert merged(content) == content

@@ -1,96 +1,91 @@
-"""Which of its files a Flink reads, and what becomes of it and of those that the role wrote before."""
+"""What becomes of the file that Flink reads, and of those that the role wrote before."""
 
 from __future__ import annotations
 
 import pytest
-from ansible_collections.flinkops.gpu.plugins.plugin_utils.flink_conf import read
-from ansible_collections.flinkops.gpu.plugins.plugin_utils.flink_conf_choice import ChoiceError, agreed, choose
-from ansible_collections.flinkops.gpu.plugins.plugin_utils.flink_conf_plan import Folder, clearing, merging, written
+from ansible_collections.flinkops.gpu.plugins.plugin_utils.flink_conf import merge, read
+from ansible_collections.flinkops.gpu.plugins.plugin_utils.flink_conf_notes import Note, parse
+from ansible_collections.flinkops.gpu.plugins.plugin_utils.flink_conf_plan import Folder, Plan, clearing, merging
 from ansible_collections.flinkops.gpu.plugins.plugin_utils.flink_settings import Resource, wanted_settings
 
-FLAT, YAML, BOTH = ["flink-conf.yaml"], ["config.yaml"], ["config.yaml", "flink-conf.yaml"]
-WANTED = wanted_settings([Resource("gpu", 2)])
+PATH = "/c/config.yaml"
+GPU, FPGA = Resource("gpu", 2), Resource("fpga", 1, driver_class="org.example.Fpga")
+WANTED, BOTH = wanted_settings([GPU]), wanted_settings([GPU, FPGA])
+OPERATORS = b"external-resources: other;gpu\nexternal-resource.gpu.amount: 8\n"
 
 
-@pytest.mark.parametrize(
-    ("version", "present", "chosen"),
-    [
-        ("1.18.1", FLAT, "flink-conf"),
-        ("1.18.1", BOTH, "flink-conf"),
-        ("1.18.1", YAML, "flink-conf"),  # which it would miss
-        ("1.19.3", FLAT, "flink-conf"),
-        ("1.20", YAML, "config-yaml"),
-        ("1.20.5", BOTH, "flink-conf"),
-        ("1.20.5", [], "config-yaml"),
-        ("2.0.2", BOTH, "config-yaml"),
-        ("2.3-SNAPSHOT", FLAT, "config-yaml"),
-        ("10.0", BOTH, "config-yaml"),
-        ("", FLAT, "flink-conf"),
-        ("", YAML, "config-yaml"),
-    ],
-)
-def test_each_version_reads_its_file(version: str, present: list[str], chosen: str) -> None:
-    assert choose(present, version) == chosen
+def note(name: str, path: str = PATH) -> str:
+    return str(Note.of(name, BOTH, path))
 
 
-@pytest.mark.parametrize(
-    ("version", "present", "file_format", "says"),
-    [
-        ("", BOTH, "auto", "both config.yaml and flink-conf.yaml are there, and Flink's version is unknown"),
-        ("", [], "auto", "neither config.yaml nor flink-conf.yaml is there"),
-        ("1.2", YAML, "auto", "Flink's version is '1.2'; allowed: from 1.11 on, in quotes"),  # 1.20 without them
-        ("two", YAML, "auto", "Flink's version is 'two'"),
-        ("1.18.1", FLAT, "config-yaml", "Flink 1.18.1 reads flink-conf.yaml alone"),
-        ("2.0.2", FLAT, "flink-conf", "Flink 2.0.2 reads config.yaml alone"),
-        ("1.20.5", BOTH, "config-yaml", "flink-conf.yaml is there, which Flink 1.20.5 reads instead"),
-    ],
-)
-def test_what_can_not_be_is_refused(version: str, present: list[str], file_format: str, says: str) -> None:
-    with pytest.raises(ChoiceError) as caught:
-        choose(present, version, file_format)
-    assert says in str(caught.value)
+def planned(content: bytes | None, notes: list[str], *, make: bool = False) -> Plan:
+    present = {} if content is None else {"config.yaml": content}
+    return merging(Folder("/c", present, "2.3.0"), "auto", WANTED, notes, make=make)
 
 
-def test_a_format_may_be_told() -> None:
-    assert choose(BOTH, "", "config-yaml") == "config-yaml"
-    assert choose(YAML, "1.20.5", "config-yaml") == "config-yaml"
-    assert choose([], "1.20.5", "flink-conf") == "flink-conf"
+def names(plan: Plan) -> list[str]:
+    return read(plan.content, plan.format).resources
 
 
-def test_a_version_that_is_told_must_be_the_one_that_lies_there() -> None:
-    assert [agreed("2.3", "2.3.0"), agreed("", "1.20.5"), agreed("1.20.9", ""), agreed("", "")] == [
-        "2.3",
-        "1.20.5",
-        "1.20.9",
-        "",
-    ]
-    with pytest.raises(ChoiceError, match=r"'2\.0', but Flink 2\.3\.0 lies there"):
-        agreed("2.0", "2.3.0")
+def test_a_plan_says_what_to_write_down_before_and_what_to_forget_after() -> None:
+    before = merge(b"external-resources: other\n", "config-yaml", BOTH)
+    notes = ["user flink", note("fpga"), note("gpu", "/d e/config.yaml")]
 
+    plan = planned(before, notes)
 
-def test_a_plan_names_what_to_write_down_and_what_to_forget() -> None:
-    before = b"external-resources: other;old\nexternal-resource.old.amount: 1\n"
-    notes = ["user flink", "flink resource old in /c/config.yaml", "flink resource gpu in /d e/config.yaml"]
-
-    plan = merging(Folder("/c", {"config.yaml": before}, "2.3.0"), "auto", WANTED, notes)
-
-    assert (plan.path, plan.file_format, plan.differs, plan.fault) == ("/c/config.yaml", "config-yaml", True, "")
-    assert plan.made == ["flink resource gpu in /c/config.yaml"]
-    assert plan.unmade == ["flink resource old in /c/config.yaml"]
-    assert read(plan.content, plan.file_format).resources == ["other", "gpu"]
-    assert written(notes) == {"/c/config.yaml": ["old"], "/d e/config.yaml": ["gpu"]}
-
-    again = merging(Folder("/c", {"config.yaml": plan.content}, "2.3.0"), "auto", WANTED, plan.made)
+    assert (plan.path, plan.format, plan.differs, plan.fault) == (PATH, "config-yaml", True, "")
+    assert (plan.made, plan.unmade, plan.left) == ([note("gpu")], [note("fpga")], [])
+    assert names(plan) == ["other", "gpu"]
+    again = planned(plan.content, [note("gpu")])
     assert (again.differs, again.made, again.unmade) == (False, [], [])
 
-    cleared = clearing("/c/config.yaml", plan.content, ["gpu"])
-    assert read(cleared.content, plan.file_format).resources == ["other"]
-    assert (cleared.differs, cleared.unmade) == (True, plan.made)
+
+def test_changed_settings_of_a_name_are_written_down_anew() -> None:
+    older = str(Note.of("gpu", wanted_settings([Resource("gpu", 1)]), PATH))
+    plan = planned(b"", [older])
+    assert (plan.made, plan.unmade) == ([note("gpu")], [older])
 
 
-def test_a_file_that_is_gone_is_forgotten() -> None:
-    plan = clearing("/c/flink-conf.yaml", None, ["gpu"])
-    assert (plan.differs, plan.fault, plan.unmade) == (False, "", ["flink resource gpu in /c/flink-conf.yaml"])
+def test_what_the_role_wrote_is_taken_out_of_a_file_that_is_no_longer_used() -> None:
+    before = b"external-resources: other\n"
+    plan = clearing(PATH, merge(before, "config-yaml", BOTH), [note("gpu"), note("fpga"), note("gpu", "/d")])
+    assert (plan.content, plan.differs) == (before, True)
+    assert (plan.unmade, plan.left) == ([note("gpu"), note("fpga")], [])
+
+
+@pytest.mark.parametrize(
+    "edit",
+    [(b"class: org.example.Fpga", b"class: org.example.Mine"), (b"amount: 1", b"amount: 3")],
+    ids=["class", "amount"],
+)
+def test_what_somebody_else_has_written_under_that_name_since_is_left(edit: tuple[bytes, bytes]) -> None:
+    theirs = merge(b"", "config-yaml", BOTH).replace(*edit)
+    for plan in (clearing(PATH, theirs, [note("fpga")]), planned(theirs, [note("fpga")])):
+        assert "fpga" in names(plan)
+        assert (plan.left, plan.unmade) == (["fpga"], [note("fpga")])
+
+
+def test_what_calls_our_script_is_taken_out_however_it_was_edited() -> None:
+    for protocol in ("released", "flip108"):
+        edited = merge(b"", "config-yaml", wanted_settings([Resource("gpu", 7)], protocol=protocol))
+        assert clearing(PATH, edited, [note("gpu")]).content == b""
+
+
+def test_a_note_that_was_taken_before_an_interruption_takes_nothing_of_the_operator_s() -> None:
+    plan = clearing(PATH, OPERATORS, [note("gpu")])
+    assert (plan.content, plan.differs, plan.left) == (OPERATORS, False, ["gpu"])
+
+
+def test_a_file_or_a_name_that_is_gone_is_forgotten() -> None:
+    for content in (None, b"", b"external-resources: other\n"):
+        plan = clearing(PATH, content, [note("gpu")])
+        assert (plan.differs, plan.fault, plan.unmade, plan.left) == (False, "", [note("gpu")], [])
+
+
+def test_only_whole_notes_are_read() -> None:
+    assert [each.name for each in parse([note("gpu"), f"no {note('gpu')}", "flink resource gpu in /c", "user a"])] == [
+        "gpu"
+    ]
 
 
 @pytest.mark.parametrize(
@@ -107,6 +102,7 @@ def test_what_can_not_be_merged_is_a_fault(content: dict[str, bytes], says: str)
     assert (plan.differs, plan.made) == (False, [])
 
 
-def test_a_file_that_flink_reads_is_not_made() -> None:
-    plan = merging(Folder("/c", {"config.yaml": b""}, "1.18.1"), "auto", WANTED, [])
-    assert plan.fault == "/c/flink-conf.yaml is what Flink reads, and is missing; make it, for none is made here"
+def test_a_file_that_flink_reads_is_made_only_where_that_is_asked_for() -> None:
+    plan = planned(None, [])
+    assert plan.fault == f"{PATH} is what Flink reads, and is missing; make it, for none is made here"
+    assert names(planned(None, [], make=True)) == ["gpu"]

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import pytest
-from ansible_collections.flinkops.gpu.plugins.plugin_utils.flink_conf import read
+from ansible_collections.flinkops.gpu.plugins.plugin_utils.flink_conf import merge, read, remove
 from ansible_collections.flinkops.gpu.plugins.plugin_utils.flink_conf_error import FlinkConfError
-from ansible_collections.flinkops.gpu.plugins.plugin_utils.flink_settings import NAMES
+from ansible_collections.flinkops.gpu.plugins.plugin_utils.flink_settings import NAMES, Resource, wanted_settings
 
 
 @pytest.mark.parametrize(
@@ -20,6 +20,7 @@ from ansible_collections.flinkops.gpu.plugins.plugin_utils.flink_settings import
         ("a: 1.50\nb: 1e3\nc: 0x1F\n", {"a": "1.5", "b": "1000.0", "c": "31"}),
         ("a: 0o17\nb: 010\nc: True\nd: -0\n", {"a": "15", "b": "10", "c": "true", "d": "0"}),
         ("a: 1e10\nb: 1e-5\nc: 123456789.5\n", {"a": "1.0E10", "b": "1.0E-5", "c": "1.234567895E8"}),
+        ("a: 1e-3\nb: 9e-4\nc: 9999999.0\nd: 1e7\n", {"a": "0.001", "b": "9.0E-4", "c": "9999999.0", "d": "1.0E7"}),
         ("a: .inf\nb: -.inf\nc: .nan\n", {"a": ".inf", "b": "-.inf", "c": ".nan"}),
         ("a: yes\nb: 1_000\nc: 2024-01-01\nd: !!str 1\n", {"a": "yes", "b": "1_000", "c": "2024-01-01", "d": "1"}),
         ("a: |\n  x\nb: 'it''s'\nc: \"\\u0041\"\nd: one\n  two\n", {"a": "x\n", "b": "it's", "c": "A", "d": "one two"}),
@@ -45,7 +46,7 @@ def test_yaml_is_flattened_and_shown_as_by_flink(text: str, settings: dict[str, 
     [
         ("a: 1\na: 2\n", (2, 1), "'a' again"),
         ("\"a\": 1\n'a': 2\n", (2, 1), "'a' again"),
-        ("a: [{b: 1, b: 2}]\n", (1, 12), "'b' again"),
+        ("a: [{b: 1, b: 2}]\n", (1, 12), "a key again"),
         ("x: 1\na: # c\n", (2, 3), "'a' has no value"),
         ("a.b: 1\na: {b: ~}\n", (2, 8), "'a.b' has no value"),
         ("a: {b: ~}\n", (1, 8), "'a.b' has no value"),
@@ -88,10 +89,44 @@ def test_errors_never_show_values() -> None:
         "s3.secret-key: hunter2\ns3.secret-key: hunter3\n",
         "s3.secret-key: hunter2: x\n",
         "s3.secret-key: 'hunter2\n",
+        "s3.secret-key: *hunter2\n",
+        "s3.secret-key: &hunter2 {a: *hunter2}\n",
+        "s3.secret-key: &hunter2.x y\n",
+        "s3.secret-key: !hunter2\n",
+        "s3.secret-key: !<hunter2> x\n",
+        "s3.secret-key: !hunter!2 x\n",
+        "%TAG !hunter! a:b\n%TAG !hunter! a:b\n---\na: 1\n",
+        "s3.secret-keys: [{hunter2: a, hunter2: b}]\n",
+        "s3.secret-key: &a hunter2\n*a : 1\n*a : 2\n",
     ):
         with pytest.raises(FlinkConfError) as caught:
             read(text.encode(), "config-yaml")
         assert "hunter" not in str(caught.value)
+
+
+@pytest.mark.parametrize("text", ['a: "\\Q"\n', 'a: "\\xQ"\n', "a: |Q\n", "a: !Q!\n", "a: !%Q x\n", "%Q^\n---\n"])
+def test_nor_does_a_letter_of_theirs_show(text: str) -> None:
+    with pytest.raises(FlinkConfError, match="no YAML") as caught:
+        read(text.encode(), "config-yaml")
+    assert "Q" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "".join(" " * level + f"k{level}:\n" for level in range(1500)) + " " * 1500 + "v: 1\n",
+        "a: " + "[" * 3000 + "]" * 3000 + "\n",
+    ],
+    ids=["blocks", "brackets"],
+)
+def test_what_is_nested_too_deeply_is_refused(text: str) -> None:
+    for edit in (
+        lambda: read(text.encode(), "config-yaml"),
+        lambda: merge(text.encode(), "config-yaml", wanted_settings([Resource("gpu", 1)])),
+        lambda: remove(text.encode(), "config-yaml", ["gpu"]),
+    ):
+        with pytest.raises(FlinkConfError, match="nested too deeply"):
+            edit()
 
 
 @pytest.mark.parametrize(

@@ -68,6 +68,7 @@ def test_a_resource_that_is_told_already_is_not_told_twice(args: str) -> None:
     [
         ({"name": "a;b"}, "'a;b'"),
         ({"name": "none"}, "not 'none'"),
+        ({"name": "x" * 65}, "1 to 64"),
         ({"name": "gpu\n"}, "letters"),
         ({"amount": 0}, "a number from 1"),
         ({"driver_class": "org x"}, "Java class"),
@@ -80,6 +81,8 @@ def test_a_resource_that_is_told_already_is_not_told_twice(args: str) -> None:
         ({"args": "--resource other"}, "--resource gpu"),
         ({"args": "--resource gpu --resource"}, "--resource gpu"),
         ({"args": "--x", "driver_class": "org.x.Fpga"}, "no script"),
+        ({"args": "--wait 3 --enable-coordination"}, "allowed: --enable-coordination-mode,"),
+        ({"args": "--enable-coordination", "script": "nvidia-gpu-discovery.sh"}, "--enable-coordination-mode"),
         ({"config_key": "a b"}, "nvidia.com/gpu"),
     ],
 )
@@ -87,6 +90,11 @@ def test_what_flink_cannot_carry_is_refused(fields: dict[str, Any], says: str) -
     with pytest.raises(SettingsError, match="allowed: ") as caught:
         Resource(**{"name": "gpu", "amount": 1, **fields})
     assert says in str(caught.value)
+
+
+def test_the_options_whole_name_and_another_drivers_arguments_are_taken() -> None:
+    Resource("gpu", 1, args="--enable-coordination-mode")
+    Resource("fpga", 1, driver_class="org.x.Fpga", script="/x", args="--enable-coordination")
 
 
 @pytest.mark.parametrize("options", [{"deployment": "mesos"}, {"vendor": "intel"}, {"protocol": "new"}])
@@ -98,3 +106,19 @@ def test_unknown_choices_are_refused(options: dict[str, str]) -> None:
 def test_a_name_stands_once() -> None:
     with pytest.raises(SettingsError, match="each name once"):
         wanted_settings([Resource("gpu", 1), Resource("gpu", 2)])
+
+
+@pytest.mark.parametrize("deployment", ["yarn", "kubernetes"])
+def test_two_resources_of_one_device_are_refused_where_flink_would_ask_for_one(deployment: str) -> None:
+    twins = [Resource("gpu", 2), Resource("small", 1)]
+    with pytest.raises(
+        SettingsError, match=r"external resources gpu, small all have the config-key .(yarn\.io|nvidia\.com)/gpu"
+    ):
+        wanted_settings(twins, deployment=deployment)
+    assert wanted_settings(twins)["external-resources"] == "gpu;small"
+    apart = [
+        twins[0],
+        Resource("small", 1, config_key="nvidia.com/mig-1g.5gb"),
+        Resource("fpga", 1, "org.example.Fpga"),
+    ]
+    assert wanted_settings(apart, deployment=deployment)["external-resources"] == "gpu;small;fpga"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from ansible_collections.flinkops.gpu.plugins.plugin_utils.flink_conf import merge, remove
+from ansible_collections.flinkops.gpu.plugins.plugin_utils.flink_conf import merge
 from ansible_collections.flinkops.gpu.plugins.plugin_utils.flink_conf_error import FlinkConfError
 from ansible_collections.flinkops.gpu.plugins.plugin_utils.flink_settings import (
     GPU_DRIVER,
@@ -13,33 +13,9 @@ from ansible_collections.flinkops.gpu.plugins.plugin_utils.flink_settings import
     wanted_settings,
 )
 
-FORMAT = "config-yaml"
-WANTED = wanted_settings([Resource("gpu", 2, script="/s")])
+from tests.plugins.yaml_editing import AMOUNT, CLASS, FORMAT, NESTED, PATH, REST, WANTED, merged, removed
+
 FLIP108 = wanted_settings([Resource("gpu", 2, script="/s", args="--a")], protocol="flip108")
-NESTED = f"""\
-external-resource:
-  gpu:
-    amount: 2
-    driver-factory:
-      class: {GPU_DRIVER}
-    param:
-      discovery-script:
-        path: /s
-"""
-CLASS = f"external-resource.gpu.driver-factory.class: {GPU_DRIVER}\n"
-PATH = "external-resource.gpu.param.discovery-script.path: /s\n"
-REST = "external-resources: [gpu]\n" + CLASS + PATH
-AMOUNT = "external-resource.gpu.amount"
-
-
-def merged(text: str, wanted: dict[str, str] | None = None, drop: tuple[str, ...] = ()) -> str:
-    result = merge(text.encode(), FORMAT, wanted or WANTED, drop)
-    assert merge(result, FORMAT, wanted or WANTED) == result
-    return result.decode()
-
-
-def removed(text: str, *names: str) -> str:
-    return remove(text.encode(), FORMAT, names or ("gpu",)).decode()
 
 
 @pytest.mark.parametrize(
@@ -121,6 +97,8 @@ def test_a_file_of_braces_stays_one() -> None:
         removed("{external-resource: {gpu: {amount: 1}, fpga: {amount: 1}}}")
         == "{external-resource: {fpga: {amount: 1}}}"
     )
+    assert removed("a: 1\nexternal-resource: {x: 'y', gpu.amount: 1 \t}\n") == "a: 1\nexternal-resource: {x: 'y'}\n"
+    assert removed(f"{{ {AMOUNT}: 1\t}}") == "{ }"
 
 
 def test_keys_of_flip_108_stand_flat_and_replace_those_of_releases() -> None:
@@ -221,23 +199,6 @@ def test_nothing_where_another_spelling_follows_is_replaced(nothing: str) -> Non
 
 
 @pytest.mark.parametrize(
-    ("before", "opening", "end", "after"),
-    [
-        ("~\n", "\n", "", "\n"),
-        ("---\n...\n", "---\n", "...\n", "---\n...\n"),
-        ("null\n... # c\n", "\n", "... # c\n", "\n---\n... # c\n"),
-        (f"# c\n{NAMES}: gpu\n...\n", "# c\n", "...\n", "# c\n---\n...\n"),
-    ],
-)
-def test_settings_take_the_place_of_a_null_and_stand_before_the_documents_end(
-    before: str, opening: str, end: str, after: str
-) -> None:
-    text = merged(before)
-    assert text == f"{opening}{text[len(opening) : text.index('external-resource:')]}{NESTED}{end}"
-    assert removed(text) == after
-
-
-@pytest.mark.parametrize(
     ("text", "place", "says"),
     [
         (f"a: 1\n{NAMES}: gpu,b\n", (2, 1), "one name to Flink"),
@@ -246,7 +207,6 @@ def test_settings_take_the_place_of_a_null_and_stand_before_the_documents_end(
         (f"a: 1\nb: &x {{amount: 1}}\n{NAMES}: [a]\nexternal-resource: {{gpu: *x}}\n", (2, 8), "an anchor ties it"),
         (f"{AMOUNT}: &x 1\nb: *x\n", (1, 1), "an anchor ties it"),
         (f"{NAMES}.x: 1\n{NAMES}: {{y: 1}}\n", (1, 1), "no place"),
-        ("a: |\n  no line end", (0, 0), "without harm to a"),
         ("external-resource:\n  ? gpu\n  : amount: 1\n    x: 2\n", (0, 0), "without harm to external-"),
     ],
 )
@@ -256,14 +216,21 @@ def test_what_cannot_be_edited_safely_is_refused(text: str, place: tuple[int, in
     assert (caught.value.line, caught.value.column) == place
 
 
+def test_a_text_that_goes_leaves_nothing_that_would_be_a_comment() -> None:
+    text = "external-resource:\n  gpu:\n    param.discovery-script.args: |\n      # not one\n    amount: 2\n    # one\n"
+    assert removed(f"{text}{REST}b: 1\n") == "    # one\nb: 1\n"
+
+
+def test_comments_that_stay_move_to_the_block_that_stays() -> None:
+    kept = "external-resource:\n  note: |\n    text\n"
+    assert removed(
+        f"{kept}  gpu:\n    # two\n    amount: 2\n    # path\n    param.discovery-script.path: /s\n{REST}"
+    ) == (f"{kept}  # two\n  # path\n")
+
+
 def test_a_removal_that_would_lengthen_a_text_above_is_refused() -> None:
     with pytest.raises(FlinkConfError, match="without harm to a"):
         removed(f"a: |+\n  text\n{NAMES}: gpu\n\nb: 1\n")
-
-
-def test_a_removal_that_would_leave_an_alias_of_nothing_is_refused() -> None:
-    with pytest.raises(FlinkConfError, match=r"^the file can't be edited without harm to the file .*alias"):
-        removed(f"&x {AMOUNT}: 1\ny: *x\n")
 
 
 def test_an_anchor_with_the_wanted_value_is_left_alone() -> None:

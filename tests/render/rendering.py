@@ -37,12 +37,14 @@ def render(
     variables: Mapping[str, Any],
     hosts: Mapping[str, Mapping[str, Any]] | None = None,
     *,
+    group: str | None = "fleet",
     check: bool = False,
     diff: bool = False,
 ) -> Outcome:
     """Play it in a folder, from which a relative ``flink_gpu_render_to`` counts.
 
-    ``hosts`` are an inventory's, with the variables that each has there; none of them could be connected to.
+    ``hosts`` are an inventory's, with the variables that each has there; none of them could be connected to. All are in
+    the group ``fleet``, and ``group`` is which ``flink_gpu_hosts`` names.
     """
     (folder / "ansible.cfg").write_text(_CONFIGURATION.format(home=folder / "home"), encoding="utf-8")
     results = folder / "results"
@@ -53,7 +55,7 @@ def render(
         inventory = {"fleet": {"hosts": {name: {**_UNREACHABLE, **own} for name, own in hosts.items()}}}
         (folder / "inventory.json").write_text(json.dumps(inventory), encoding="utf-8")
         words.append("--inventory=inventory.json")
-        given["flink_gpu_hosts"] = "fleet"
+        given.update({"flink_gpu_hosts": group} if group else {})
     environment = {
         "PATH": PATH,
         "LC_ALL": "C.UTF-8",

@@ -9,16 +9,19 @@ import pytest
 import yaml
 from ansible_collections.flinkops.gpu.plugins.plugin_utils import flink_conf
 
-from tests.render.golden import CASES, GOLDEN, LINKED, VERSIONS, render_all, wanted
+from tests.render.golden import CASES, GOLDEN, PLAYED, VERSIONS, cases_of, render_all, wanted
 
 FORMATS = {"flink-conf.yaml": "flink-conf", "config.yaml": "config-yaml"}
-FOLDERS = [GOLDEN / version / case for version in VERSIONS for case in CASES]
+FOLDERS = [GOLDEN / version / case for version in VERSIONS for case in cases_of(version)]
 PODS = sorted(path for folder in FOLDERS for path in folder.glob("pod-template.yaml"))
 
 
-def texts(folder: Path) -> dict[str, str]:
-    """Every file below a folder, but not behind links, by its path in there."""
-    return {str(path.relative_to(folder)): path.read_text() for path in sorted(folder.glob("*/*/*"))}
+def texts(folder: Path) -> dict[str, dict[str, str]]:
+    """Every file of the cases that are played, by version and case."""
+    return {
+        f"{version}/{case}": {path.name: path.read_text() for path in sorted((folder / version / case).iterdir())}
+        for version, case in PLAYED
+    }
 
 
 def name_of(path: Path) -> str:
@@ -27,11 +30,9 @@ def name_of(path: Path) -> str:
 
 @pytest.mark.timeout(120)
 def test_what_is_rendered_is_as_the_golden_files_say(tmp_path: Path) -> None:
-    made = render_all(tmp_path)
-    for version in LINKED:
-        (made / version).symlink_to(VERSIONS[-1])
-
-    assert texts(made) == texts(GOLDEN)
+    assert texts(render_all(tmp_path, PLAYED)) == texts(GOLDEN)
+    assert {case for _, case in PLAYED} == set(CASES)
+    assert {version for version, _ in PLAYED} == {path.name for path in GOLDEN.iterdir()}
 
 
 @pytest.mark.parametrize("folder", FOLDERS, ids=name_of)
@@ -59,3 +60,13 @@ def test_a_pod_template_is_a_pod_that_gets_along_with_what_flink_adds(path: Path
     mounts = [(mount["name"], mount["readOnly"]) for mount in container.get("volumeMounts", [])]
     assert mounts == [(volume["name"], True) for volume in pod["spec"].get("volumes", [])]
     assert bool(mounts) == mounted
+
+
+@pytest.mark.parametrize("path", PODS, ids=name_of)
+def test_a_flink_deployment_holds_the_settings_as_texts_and_the_same_pod(path: Path) -> None:
+    deployment: dict[str, Any] = yaml.safe_load((path.parent / "flink-deployment.yaml").read_text())
+    spec = deployment["spec"]
+
+    assert (deployment["apiVersion"], deployment["kind"]) == ("flink.apache.org/v1beta1", "FlinkDeployment")
+    assert spec["flinkConfiguration"] == wanted(path.parent.name)
+    assert spec["taskManager"] == {"podTemplate": yaml.safe_load(path.read_text())}

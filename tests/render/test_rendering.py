@@ -36,16 +36,13 @@ def into(folder: Path, case: str = "standalone", version: str = "2.3.0", **other
 
 
 def test_a_relative_folder_is_made_where_the_command_is_given_and_a_second_run_changes_nothing(tmp_path: Path) -> None:
-    given = {**variables("kubernetes-flip108", "2.0.2"), "flink_gpu_render_to": "./conf/new"}
-    golden = {path.name: (0o644, path.read_bytes()) for path in (GOLDEN / "2.0.2/kubernetes-flip108").iterdir()}
+    given = {**variables("yarn", "2.0.2"), "flink_gpu_render_to": "./conf/new"}
+    golden = {path.name: (0o644, path.read_bytes()) for path in (GOLDEN / "2.0.2/yarn").iterdir()}
 
     assert render(tmp_path, given, check=True).must_succeed().changed == ["render_files | Make the folder"]
     assert not (tmp_path / "conf").exists()
 
-    outcome = render(tmp_path, given).must_succeed()
-    assert len(outcome.changed) == 3
-    assert outcome.stdout.count("warning: ") == 1
-    assert "the arguments of FLIP-108 are lost" in outcome.stdout
+    assert len(render(tmp_path, given).must_succeed().changed) == 3
     assert tree(tmp_path / "conf/new") == golden
     assert render(tmp_path, given).must_succeed().changed == []
     assert tree(tmp_path / "conf/new") == golden
@@ -60,8 +57,8 @@ def test_what_stands_in_the_folder_is_merged_into_and_the_rest_stays(tmp_path: P
     put(conf / "nested/yarn-nodemanager.md", b"# ours\n")
     hosts = {
         "flat": into(conf / "flat", version="1.20.5"),
-        "nested": into(conf / "nested"),
-        "twin": into(conf / "nested/../nested"),
+        "nested": into(conf / "nested", "standalone-flip108"),
+        "twin": into(conf / "nested/../nested", "standalone-flip108"),
     }
     before = tree(conf)
 
@@ -77,7 +74,11 @@ def test_what_stands_in_the_folder_is_merged_into_and_the_rest_stays(tmp_path: P
     assert flat[1].startswith(theirs)
     assert nested[1].startswith(THEIRS.replace(b"[fpga]", b"[fpga, gpu]"))
     read = flink_conf.read(nested[1], "config-yaml").settings
-    assert read == {**wanted("standalone"), "external-resources": "[fpga, gpu]", "taskmanager.numberOfTaskSlots": "4"}
+    assert read == {
+        **wanted("standalone-flip108"),
+        "external-resources": "[fpga, gpu]",
+        "taskmanager.numberOfTaskSlots": "4",
+    }
     changed = {"flat/flink-conf.yaml", "nested/config.yaml", "nested/pod-template.yaml"}
     assert {name: each for name, each in after.items() if name in before and name not in changed} == {
         name: each for name, each in before.items() if name not in changed
@@ -86,59 +87,46 @@ def test_what_stands_in_the_folder_is_merged_into_and_the_rest_stays(tmp_path: P
 
     assert "flink-conf.yaml is there, too, and Flink 2.3.0 does not read it; remove it" in outcome.stdout
     assert "external-resources lists fpga, too" in outcome.stdout
-    assert outcome.stdout.count("warning: ") == 2
+    assert "the arguments of FLIP-108 are lost" in outcome.stdout
+    assert outcome.stdout.count("warning: ") == 3
     assert outcome.of("twin").changed == []  # the folder's other host has done it
 
     assert render(tmp_path, {}, hosts).must_succeed().changed == []
     assert tree(conf) == after
 
 
-def test_files_that_can_not_be_changed_are_refused_and_nothing_is_written_for_any_host(tmp_path: Path) -> None:
+def test_what_can_not_be_rendered_is_refused_and_nothing_is_written_for_any_host(tmp_path: Path) -> None:
     conf = tmp_path / "conf"
     put(conf / "broken/config.yaml", b"a: 1\na: 2\n")
+    put(conf / "odd/config.yaml", b"external-resources: gpu,fpga\n")
     put(conf / "pod/pod-template.yaml", FOREIGN)
+    put(conf / "there/config.yaml", THEIRS)
     hosts = {
         "broken": into(conf / "broken"),
-        "pod": into(conf / "pod", "kubernetes"),
-        "good": into(conf / "good"),
-    }
-    before = tree(conf)
-
-    failures = sorted(render(tmp_path, {}, hosts).failures)
-
-    assert failures == [
-        f"{conf}/broken/config.yaml: line 2, column 1: 'a' again, so Flink refuses the file; keep one of them",
-        f"{conf}/pod/pod-template.yaml was not written by render_conf, which would replace it; give it another name",
-    ]
-    assert tree(conf) == before
-    assert not (conf / "good").exists()
-
-
-def test_names_that_can_not_be_added_to_are_refused_before_anything_is_written_for_another_host(tmp_path: Path) -> None:
-    conf = tmp_path / "conf"
-    put(conf / "odd/config.yaml", b"external-resources: gpu,fpga\n")
-    put(conf / "good/config.yaml", THEIRS)
-    before = tree(conf)
-
-    (message,) = render(tmp_path, {}, {"good": into(conf / "good"), "odd": into(conf / "odd")}).failures
-
-    place = f"{conf}/odd/config.yaml: line 1, column 1"
-    assert message.startswith(f"{place}: 'external-resources' holds 'gpu,fpga', which is one name to Flink")
-    assert tree(conf) == before
-
-
-def test_a_file_that_the_version_does_not_read_is_not_rendered(tmp_path: Path) -> None:
-    conf = tmp_path / "conf"
-    hosts = {
-        "old": into(conf, version="1.18.1", flink_gpu_conf_format="config-yaml"),
+        "lost": into(conf / "lost", "yarn-flip108", version="1.20.5"),
         "new": into(conf / "new", version="2.0.2", flink_gpu_conf_format="flink-conf"),
+        "odd": into(conf / "odd"),
+        "old": into(conf / "old", version="1.18.1", flink_gpu_conf_format="config-yaml"),
+        "pod": into(conf / "pod", "kubernetes-flip108"),
+        "good": into(conf / "good"),
+        "there": into(conf / "there"),
     }
+    before = tree(conf)
 
-    new, old = sorted(render(tmp_path, {}, hosts).failures)
+    refused = {each.host: each.msg for each in render(tmp_path, {}, hosts).results if each.status == "failed"}
 
-    assert "flink_gpu_conf_format is 'config-yaml', but Flink 1.18.1 reads flink-conf.yaml alone" in old
-    assert "flink_gpu_conf_format is 'flink-conf', but Flink 2.0.2 reads config.yaml alone" in new
-    assert not conf.exists()
+    lost = (
+        'flink_gpu_driver_protocol is "flip108", but for {} Flink itself writes config.yaml anew, without the arguments'
+    )
+    assert refused.keys() == hosts.keys() - {"good", "there"}
+    assert "line 2, column 1: 'a' again, so Flink refuses the file" in refused["broken"]
+    assert lost.format("yarn") in refused["lost"]
+    assert "flink_gpu_conf_format is 'flink-conf', but Flink 2.0.2 reads config.yaml alone" in refused["new"]
+    assert "line 1, column 1: 'external-resources' holds 'gpu,fpga', which is one name to Flink" in refused["odd"]
+    assert "flink_gpu_conf_format is 'config-yaml', but Flink 1.18.1 reads flink-conf.yaml alone" in refused["old"]
+    assert lost.format("kubernetes") in refused["pod"]
+    assert f"{conf}/pod/pod-template.yaml was not written by render_conf, which would replace it" in refused["pod"]
+    assert (tree(conf), sorted(path.name for path in conf.iterdir())) == (before, ["broken", "odd", "pod", "there"])
 
 
 def test_values_that_could_break_out_of_a_file_are_refused(tmp_path: Path) -> None:
@@ -161,20 +149,31 @@ def test_values_that_could_break_out_of_a_file_are_refused(tmp_path: Path) -> No
     assert not conf.exists()
 
 
-def test_a_folder_and_a_version_have_to_be_named(tmp_path: Path) -> None:
-    (message,) = render(tmp_path, {}).failures
-
-    assert message == (
-        'flink_gpu_render_to is ""; allowed: the folder to write to, such as ./conf.'
-        ' flink_gpu_flink_version is ""; allowed: the version of Flink that is to read it, such as 2.3.0'
+def test_a_folder_and_a_version_have_to_be_named_and_whether_the_inventory_counts(tmp_path: Path) -> None:
+    version = 'flink_gpu_flink_version is ""; allowed: the version of Flink that is to read it, such as 2.3.0'
+    folder = 'flink_gpu_render_to is ""; allowed: the folder to write to, such as ./conf'
+    group = (
+        "flink_gpu_hosts is not given, and of an inventory no variable counts without;"
+        " allowed: -e flink_gpu_hosts=GROUP, or =localhost for none"
     )
+    hosts = {"one": into(tmp_path / "conf")}
+
+    assert render(tmp_path, {}, hosts, group=None).failures == [f"{folder}. {group}. {version}"]
+    assert render(tmp_path, {}, hosts, group="localhost").failures == [f"{folder}. {version}"]
 
 
 def test_hosts_that_want_different_settings_in_one_folder_are_refused(tmp_path: Path) -> None:
     conf = tmp_path / "conf"
-    hosts = {"one": into(conf), "other": into(conf, flink_gpu_amount=4)}
+    pod = conf / "pod"
+    hosts = {
+        "one": into(conf),
+        "other": into(conf, flink_gpu_amount=4),
+        "quick": into(pod, "kubernetes"),
+        "slow": into(pod, "kubernetes", flink_gpu_wait=2),
+    }
 
-    messages = render(tmp_path, {}, hosts).failures
+    messages = [message.partition(";")[0] for message in render(tmp_path, {}, hosts).failures]
 
-    assert [message.partition(";")[0] for message in messages] == [f"one, other want different files in {conf}"] * 2
+    expected = [f"one, other want different files in {conf}", f"quick, slow want different files in {pod}"]
+    assert sorted(messages) == sorted(expected * 2)
     assert not conf.exists()

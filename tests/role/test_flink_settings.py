@@ -17,7 +17,7 @@ from tests.role.playing import ControlNode
 
 pytestmark = [pytest.mark.booted, pytest.mark.timeout(120, func_only=True)]
 
-UNIT, OUTDATED = "taskmanager.service", "runs without its newest drop-in until it is restarted"
+UNIT, OUTDATED = "taskmanager.service", "runs with an older drop-in, or older settings of Flink, until it is restarted"
 HOME = "/opt/flink"
 CONF = f"{HOME}/conf"
 FILE, FLAT = f"{CONF}/config.yaml", f"{CONF}/flink-conf.yaml"
@@ -119,6 +119,7 @@ class Site:
 def site(control: ControlNode, host: BootedHost) -> Site:
     prepare_gpus(host)
     host.succeed("useradd", "flink")
+    host.succeed("sh", "-ec", f"ln -s {CONF} /opt/link && chown -h flink /opt/link")
     for path in (f"{HOME}/lib/flink-dist-2.3.0.jar", f"{HOME}/{JAR}"):
         host.write(path, "")
     host.write(FILE, OPERATORS, then=f"chown flink: {CONF} {FILE} && chmod 0640 {FILE}")
@@ -137,14 +138,20 @@ class TestFromTheFirstRunToTheRemoval:
 
         assert played.changed == checked.changed
         assert [task for task in played.changed if task.startswith("flink |")] == [WRITE_DOWN, MERGE]
-        assert site.text() == MERGED == checked.diffs[MERGE][0]["after"]
+        assert site.text() == MERGED
+        shown = [line for line in checked.diffs[MERGE][0]["prepared"].splitlines() if line[:1] in "+-"][2:]
+        assert shown == [
+            "-external-resources: [npu]",
+            "+external-resources: [npu, gpu]",
+            *(f"+{line}" for line in MERGED.splitlines()[5:]),
+        ]
         assert site.host.succeed("stat", "-c", "%U:%G %a", FILE) == "flink:flink 640\n"
         assert site.host.succeed("ls", CONF) == "config.yaml\n"
         assert site.play().must_succeed().changed == []
 
         removed = site.play("remove").must_succeed()
 
-        assert json.loads(removed.named("absent | Tell what was done, or would be").msg)[0] == f"replace {FILE}"
+        assert json.loads(removed.named("absent | Tell what was done, or would be").msg)[0] == f"edit {FILE}"
         assert differences(site.before, snapshot(site.host)) == {}
 
 
@@ -192,17 +199,15 @@ class TestChanges:
         site.host.succeed("sh", "-ec", f"rm -r {HOME}; mv /root/whole {HOME}")
 
     def test_verify_warns_of_what_else_an_operator_should_know(self, site: Site) -> None:
-        site.host.succeed(
-            "sh", "-ec", f"cp {FILE} {FLAT}; sed -i 's/--resource gpu/& --id index/; s/amount: 2/amount: 5/' {FILE}"
-        )
+        site.host.succeed("sh", "-ec", f"cp {FILE} {FLAT}; sed -i 's/--resource gpu/& --id index/' {FILE}")
 
-        warnings = site.report()["warnings"]
+        warnings = site.report(flink_gpu_amount=5)["warnings"]
 
         site.host.succeed("rm", FLAT)
         for told in (
             "flink-conf.yaml beside it is not read by Flink 2.3.0; remove it",
             "'--id index' in its arguments",
-            "ask for 5 GPUs",
+            "a TaskManager asks for 5 GPUs, and this host has 4",
         ):
             assert [text for text in warnings if told in text], told
 
@@ -222,31 +227,40 @@ class TestChanges:
         assert problem.startswith(place)
         site.host.write(FILE, MERGED)
 
-    def test_another_file_and_another_folder_are_followed(self, site: Site) -> None:
-        old = f"{HOME}-1.20/conf/flink-conf.yaml"
-        site.host.write(old, "jobmanager.rpc.port: 6123\n")
-        site.host.succeed("cp", "-a", f"{HOME}/plugins", f"{HOME}-1.20")
-        site.host.write(f"{HOME}-1.20/lib/flink-dist-1.20.5.jar", "")
+    def test_another_flink_in_the_old_one_s_place_is_followed(self, site: Site) -> None:
+        newer = f"{HOME}-1.20"
+        site.host.write(f"{newer}/conf/flink-conf.yaml", "jobmanager.rpc.port: 6123\n")
+        site.host.write(f"{newer}/lib/flink-dist-1.20.5.jar", "")
+        site.host.succeed("sh", "-ec", f"cp -a {HOME}/plugins {newer}; mv {HOME} {HOME}-2.3; ln -s {HOME}-2.3 {HOME}")
+        assert site.play().must_succeed().changed == [WRITE_DOWN, FORGET]  # the file is another one by its path
+        site.host.succeed("ln", "-sfn", newer, HOME)
 
-        site.play(flink_gpu_conf_dir=f"{HOME}-1.20/conf/").must_succeed()
+        site.play().must_succeed()
 
-        assert site.text() == OPERATORS
-        assert site.text(old).startswith(
+        assert site.text(f"{HOME}-2.3/conf/config.yaml") == OPERATORS
+        settings = site.text(FLAT)
+        assert settings.startswith(
             "jobmanager.rpc.port: 6123\nexternal-resources: gpu\nexternal-resource.gpu.amount: 2\n"
         )
-
-        site.host.succeed("ln", "-s", f"{HOME}-1.20/conf", f"{HOME}-conf")
-        assert site.play(
-            flink_gpu_conf_dir=f"{HOME}-conf", flink_gpu_flink_home=f"{HOME}-1.20"
-        ).must_succeed().changed == [
-            WRITE_DOWN,
-            FORGET,
-        ]
-        assert "external-resource.gpu.amount: 2\n" in site.text(old)
+        assert (
+            site.play(flink_gpu_conf_dir=f"{newer}//conf/", flink_gpu_flink_version="1.20").must_succeed().changed == []
+        )
 
         site.play(flink_gpu_conf_dir="").must_succeed()
 
-        assert site.text(old) == "jobmanager.rpc.port: 6123\n"
+        assert site.text(FLAT) == "jobmanager.rpc.port: 6123\n"
+        site.host.succeed("ln", "-sfn", f"{HOME}-2.3", HOME)
+
+    def test_what_an_operator_has_written_since_under_that_name_is_left(self, site: Site) -> None:
+        fpga = [{"name": "fpga", "amount": 1, "driver_class": "org.example.Fpga"}]
+        site.play(flink_gpu_extra_resources=fpga).must_succeed()
+        site.host.succeed("sed", "-i", "s/org.example.Fpga/org.example.Mine/", FILE)
+
+        told = site.play(flink_gpu_extra_resources=[]).must_succeed()
+
+        assert "config.yaml: a resource there was changed by somebody else since, and is left" in told.stdout
+        assert "org.example.Mine" in site.text()
+        site.host.write(FILE, OPERATORS)
 
     def test_a_removal_by_force_leaves_what_can_not_be_edited(self, site: Site) -> None:
         site.play().must_succeed()
@@ -256,7 +270,9 @@ class TestChanges:
         removed = site.play("remove", flink_gpu_force=True).must_succeed()
 
         assert site.text() == broken
-        assert f"leave {FILE}: line" in removed.named("absent | Tell what was done, or would be").msg
+        assert (
+            f"leave {HOME}-2.3/conf/config.yaml: line" in removed.named("absent | Tell what was done, or would be").msg
+        )
         assert site.host.run("test", "-e", "/opt/flink-gpu-discovery").code == 1
 
 
@@ -281,6 +297,7 @@ def test_a_taskmanager_that_runs_with_older_settings_is_named_until_it_is_restar
     ("variables", "told"),
     [
         ({"flink_gpu_conf_dir": "/opt/none"}, "/opt/none is no folder here"),
+        ({"flink_gpu_conf_dir": "/opt/link"}, "and is a link to /opt/flink/conf, which is not followed"),
         ({"flink_gpu_conf_dir": "/opt"}, "/opt: neither config.yaml nor flink-conf.yaml is there"),
         ({"flink_gpu_flink_version": "1.20"}, "flink_gpu_flink_version is '1.20', but Flink 2.3.0 lies there"),
         (
@@ -288,7 +305,7 @@ def test_a_taskmanager_that_runs_with_older_settings_is_named_until_it_is_restar
             "flink_gpu_conf_format is 'flink-conf', but Flink 2.3.0 reads config.yaml alone",
         ),
     ],
-    ids=["folder", "files", "version", "format"],
+    ids=["folder", "link", "files", "version", "format"],
 )
 class TestRefusals:
     """Nothing is made where there was nothing."""

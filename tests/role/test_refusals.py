@@ -24,7 +24,13 @@ VISUDO = "/usr/sbin/visudo"
 REFUSED = f"{SUDOERS} was refused by '{VISUDO} -cf %s' (exit code 1: syntax error near line 3); nothing was changed"
 ACCOUNTS = ("passwd", "shadow", "group", "gshadow")
 # What no rule is about but in one with others.
-NEVER_ALONE = ("flink_gpu_vendor", "flink_gpu_extra_resources", "flink_gpu_isolation", "flink_gpu_restart_taskmanagers")
+NEVER_ALONE = (
+    "flink_gpu_vendor",
+    "flink_gpu_deployment",
+    "flink_gpu_extra_resources",
+    "flink_gpu_isolation",
+    "flink_gpu_restart_taskmanagers",
+)
 
 
 class Case(NamedTuple):
@@ -62,7 +68,7 @@ CASES = {
             "flink_gpu_keep_releases": 1,
             "flink_gpu_python": "python3",
             "flink_gpu_misspelt": True,
-            "flink_gpu_conf_dir": "opt/flink/conf",
+            "flink_gpu_conf_dir": "/opt/flink/../conf",
             "flink_gpu_flink_version": "latest",
             "flink_gpu_extra_resources": [{"name": "fpga", "amount": 1, "driver_class": "x.Driver", "args": "--a 'b'"}],
         },
@@ -71,7 +77,7 @@ CASES = {
             'flink_gpu_user, flink_gpu_extra_users is ["root", "a b"]',
             'flink_gpu_amount is ["0", "1"]',
             'flink_gpu_resource_name is ["none", "fpga"]',
-            'flink_gpu_conf_dir, flink_gpu_flink_home is ["opt/flink/conf", ""]',
+            'flink_gpu_conf_dir, flink_gpu_flink_home is ["/opt/flink/../conf", ""]',
             "flink_gpu_extra_resources is refused: external resource 'fpga' has \"--a 'b'\"",
             'flink_gpu_taskmanager_units is ["flink.socket"]',
             'flink_gpu_deployment is "kubernetes" with flink_gpu_isolation "none"'
@@ -125,17 +131,17 @@ CASES = {
             "flink_gpu_amount": True,
             "flink_gpu_vendor": "amd",
             "flink_gpu_backend": "nvml",
-            "flink_gpu_script_args": "--ledger /elsewhere --isolate",
+            "flink_gpu_script_args": "--id 49",
             "flink_gpu_taskmanager_units": ["-Hhost.service"],
             "flink_gpu_deadline": "8_0",
             "flink_gpu_wait": "1e-3",
-            "flink_gpu_extra_resources": [{"name": "b", "amount": 1, "args": "--enable-coordination"}],
-            "flink_gpu_flink_home": "/opt/flink\n",
+            "flink_gpu_extra_resources": [{"name": "b", "amount": 1, "args": "--ledger /x"}],
+            "flink_gpu_flink_home": "flink",
             "flink_gpu_flink_version": "2.3.0\n",
         },
         [
-            'flink_gpu_extra_resources is with args ["--enable-coordination"]',
-            r'flink_gpu_conf_dir, flink_gpu_flink_home is ["", "/opt/flink\n"]',
+            'flink_gpu_extra_resources is with args ["--ledger /x"]',
+            'flink_gpu_conf_dir, flink_gpu_flink_home is ["", "flink"]',
             'flink_gpu_amount is ["True", "1"]',
             'flink_gpu_backend is "nvml" with flink_gpu_vendor "amd"',
         ],
@@ -143,11 +149,18 @@ CASES = {
     "what-confined-calls-can-not-say": Case(
         {"flink_gpu_isolation": "cgroup", "flink_gpu_script_args": "--debug --wait=3"}, []
     ),
+    "two-resources-of-one-device": Case(
+        {"flink_gpu_deployment": "yarn", "flink_gpu_extra_resources": [{"name": "b", "amount": 1}]},
+        [
+            "flink_gpu_extra_resources is not to be had together: external resources gpu, b all have the config-key"
+            " 'yarn.io/gpu', and Flink would ask for the last one's amount alone"
+        ],
+    ),
     "what-sudo-takes-for-everybody": Case(
         {"flink_gpu_extra_users": ["ALL"]}, ['flink_gpu_user, flink_gpu_extra_users is ["flink", "ALL"]']
     ),
     "what-is-no-text": Case(
-        {"flink_gpu_extra_users": [None], "flink_gpu_group": True},
+        {"flink_gpu_extra_users": [None]},
         ['flink_gpu_user, flink_gpu_extra_users is ["flink", null]'],
     ),
 }
@@ -232,6 +245,14 @@ class TestRefusals:
     def test_a_text_is_not_taken_for_a_list(self, control: ControlNode, host: BootedHost) -> None:
         said = refused(control, host, {"flink_gpu_extra_users": "one"})
         assert said.startswith("flink_gpu_extra_users is one; allowed: lists")
+
+    def test_what_is_no_text_is_not_made_one(self, control: ControlNode, host: BootedHost) -> None:
+        values = {"flink_gpu_flink_version": 1.20, "flink_gpu_script_args": None, "flink_gpu_group": True}
+        said = refused(control, host, values)
+        assert said == (
+            "flink_gpu_group is true, flink_gpu_script_args is null, flink_gpu_flink_version is 1.2;"
+            " allowed: texts, in YAML and JSON within quotes"
+        )
 
     def test_every_rule_is_broken_here(self) -> None:
         rules = yaml.safe_load(RULES.read_text())["__flink_gpu_rules"]

@@ -23,7 +23,7 @@ TEMPLATE, INSTANCES = "pool@.service", ("pool@one.service", "pool@two.service")
 ONE_INSTANCE, SIBLING = "solo@one.service", "solo@two.service"
 UNITS = [PLAIN, SANDBOXED, EARLY, LATE, TEMPLATE, ONE_INSTANCE]
 PROPERTIES = "ExecStartPre,ExecStopPost,Environment,Delegate,DropInPaths,ReadWritePaths"
-OUTDATED = "runs without its newest drop-in until it is restarted"
+OUTDATED = "runs with an older drop-in, or older settings of Flink, until it is restarted"
 
 
 class Site(NamedTuple):

@@ -35,7 +35,6 @@ def shown(gpus: tuple[Gpu, ...], **environment: str) -> list[str]:
         ("1,1", ["1"]),
         ("", []),
         ("none", []),
-        ("void", []),
         ("-1", []),
         ("NoDevFiles", []),
         ("0,-1,1", ["0"]),
@@ -51,6 +50,16 @@ def shown(gpus: tuple[Gpu, ...], **environment: str) -> list[str]:
 @pytest.mark.parametrize("variable", ["NVIDIA_VISIBLE_DEVICES", "CUDA_VISIBLE_DEVICES"])
 def test_nvidias_variables_narrow(variable: str, value: str, indexes: list[str]) -> None:
     assert shown(NVIDIA, **{variable: value}) == indexes
+
+
+@pytest.mark.parametrize("value", ["void", "/var/run/nvidia-container-devices"])
+def test_in_a_container_that_was_given_its_gpus_by_other_means_those_are_what_it_may_use(value: str) -> None:
+    assert narrow(NVIDIA, {"NVIDIA_VISIBLE_DEVICES": value}) == (NVIDIA, ())
+    assert shown(NVIDIA, NVIDIA_VISIBLE_DEVICES=value, CUDA_VISIBLE_DEVICES="1") == ["1"]
+
+
+def test_void_hides_all_from_cuda() -> None:
+    assert shown(NVIDIA, CUDA_VISIBLE_DEVICES="void") == []
 
 
 def test_together_they_narrow_further() -> None:
