@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shlex
+import time
 from collections.abc import Sequence
 from contextlib import ExitStack
 from fnmatch import fnmatchcase
@@ -19,6 +20,8 @@ from tests.crash.processes import MEMBER_GID, Parent, member, run_alone
 from tests.crash.scenarios import BACKEND, Scenario
 from tests.crash.strace import Call, Fault
 from tests.support.script import Result
+
+_LOG_SECONDS = 5.0
 
 
 class Stage:
@@ -57,13 +60,13 @@ class Stage:
         put_back(self._folder, self.before)
         result = self._run(self._traced(strace.selecting(paths, names)))
         assert (result.code, result.out) == (0, self.answer), result
-        return strace.calls_in(self._log.read_text(errors="replace"))
+        return strace.calls_in(self._read_log())
 
     def suffer(self, fault: Fault) -> tuple[Result, Files, str]:
         """What a run with a fault came to and left behind, and why the fault did not come about (empty: it did)."""
         put_back(self._folder, self.before)
         result = self._run(self._traced(fault.options()))
-        return result, look(self._folder), fault.missed(self._log.read_text(errors="replace"))
+        return result, look(self._folder), fault.missed(self._read_log())
 
     def reproduction(self, fault: Fault) -> str:
         """A command line for people, to be called on what the scenario finds."""
@@ -169,6 +172,15 @@ class Stage:
     def _traced(self, options: list[str]) -> list[str]:
         tracing = strace.tracing(self._log, options, as_grandchild=self.scenario.by_parent)
         return tracing + self._call(*self.scenario.words)
+
+    def _read_log(self) -> str:
+        """All of it: a strace that is a grandchild may write on for a moment after the program has ended."""
+        deadline = time.monotonic() + _LOG_SECONDS
+        while True:
+            log = self._log.read_text(errors="replace")
+            if strace.is_whole(log) or time.monotonic() > deadline:
+                return log
+            time.sleep(0.005)
 
     def _run(self, command: Sequence[str]) -> Result:
         return self._caller.run(command) if self.scenario.by_parent else run_alone(command)

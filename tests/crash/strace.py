@@ -22,6 +22,7 @@ _LINE = re.compile(r"(?:\d+ +)?(\w+\(.*)")
 _ADDRESS = re.compile(r"0x[0-9a-f]+")
 _INJECTED = " (INJECTED)"
 _KILLED = "+++ killed by SIGKILL +++"
+_END = re.compile(r"(?:\d+ +)?\+\+\+ (?:exited with|killed by) ")
 
 
 @dataclass(frozen=True)
@@ -94,6 +95,11 @@ def calls_in(log: str) -> tuple[Call, ...]:
         counts[name] = counts.get(name, 0) + 1
         calls.append(Call(name=name, nth=counts[name], place=len(calls), text=text))
     return tuple(calls)
+
+
+def is_whole(log: str) -> bool:
+    """Whether the program's end stands in a log of ``tracing``, behind which nothing comes."""
+    return bool(_END.match(log.rstrip("\n").rpartition("\n")[2]))
 
 
 def why_unusable() -> str:

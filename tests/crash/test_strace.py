@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.crash.strace import Call, Fault, calls_in
+from tests.crash.strace import Call, Fault, calls_in, is_whole
 
 _LISTING = """\
 execve("/x/discovery", 0x7ffdf21c1940, 0x7ffdf21c1988) = 0
@@ -20,6 +20,14 @@ _KILLED = "+++ killed by SIGKILL +++\n"
 
 def _call(name: str, nth: int = 1) -> Call:
     return next(call for call in calls_in(_LISTING) if (call.name, call.nth) == (name, nth))
+
+
+def test_a_log_is_whole_when_the_program_s_end_stands_in_it() -> None:
+    assert is_whole(_LISTING)
+    assert is_whole(_KILLED)
+    assert is_whole(f"17    {_KILLED}")
+    assert not is_whole(_LISTING.replace("+++ exited with 0 +++\n", ""))
+    assert not is_whole("")
 
 
 def test_a_listing_tells_place_count_and_arguments() -> None:
