@@ -13,7 +13,6 @@ from typing import Any
 
 from ansible.errors import AnsibleFilterError
 from ansible_collections.flinkops.gpu.plugins.plugin_utils import flink_conf
-from ansible_collections.flinkops.gpu.plugins.plugin_utils.flink_conf_choice import AUTO, ChoiceError, choose
 from ansible_collections.flinkops.gpu.plugins.plugin_utils.flink_conf_error import FlinkConfError
 from ansible_collections.flinkops.gpu.plugins.plugin_utils.flink_settings import (
     GPU_DRIVER,
@@ -52,7 +51,7 @@ def _refusing(function: Callable[..., Any]) -> Callable[..., Any]:
     def filter_function(*args: Any, **options: Any) -> Any:
         try:
             return function(*args, **options)
-        except (FlinkConfError, ChoiceError, SettingsError, _GivenError) as error:
+        except (FlinkConfError, SettingsError, _GivenError) as error:
             raise AnsibleFilterError(f"flinkops.gpu.{function.__name__}: {error}") from error
 
     return filter_function
@@ -108,13 +107,6 @@ def flink_conf_read(content: str, format: str) -> dict[str, Any]:  # noqa: A002
     except FlinkConfError as error:
         return {**answer, "error": {"line": error.line, "column": error.column, "message": str(error)}}
     return {**answer, "settings": reading.settings, "resources": reading.resources, "warnings": reading.warnings}
-
-
-@_refusing
-def flink_conf_choice(present: list[str], version: str, format: str = AUTO) -> str:  # noqa: A002
-    """The format of the file that a Flink reads, of those names in its folder."""
-    there, known = _texts("present", present), _text("version", version, "put it in quotes, such as '1.20'")
-    return choose(there, known, format if format == AUTO else _format(format))
 
 
 def _decoded(content: Any) -> bytes:
@@ -205,6 +197,5 @@ class FilterModule:
             flink_conf_merge,
             flink_conf_remove,
             flink_conf_read,
-            flink_conf_choice,
         )
         return {function.__name__: function for function in functions}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
+import pytest
 from ansible_collections.flinkops.gpu.plugins.module_utils import probe
 
 GPU = {"index": "0", "uuid": "GPU-0", "fault": None}
@@ -52,6 +53,16 @@ def test_with_isolation_every_user_is_taken_to_root() -> None:
 def test_settings_that_do_not_confine_are_a_problem_where_isolation_is_wanted() -> None:
     (problem,) = judged(Host(), isolated=True).problems
     assert problem.startswith("the host's settings don't say 'isolate = yes', so TaskManagers are not confined")
+
+
+@pytest.mark.parametrize(("right", "given", "act"), [("-x", "scripts", "start"), ("-r", "files", "read")])
+def test_what_flink_s_users_can_not_reach_is_a_problem(right: str, given: str, act: str) -> None:
+    asked = {"users": ["flink", "other"], given: ["/opt/a"]}
+    host = Host(**{right: (1, "", "")})
+    mend = "see that it is there, and its mode and folders"
+    assert judged(host, **asked).problems == [f"as {user}: can't {act} /opt/a; {mend}" for user in asked["users"]]
+    assert ["other", "/usr/bin/test", right, "/opt/a"] in host.calls
+    assert judged(Host(**{right: (0, "", "")}), **asked).problems == []
 
 
 def test_what_sudo_refuses_is_a_problem() -> None:

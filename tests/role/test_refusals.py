@@ -149,6 +149,13 @@ CASES = {
     "what-confined-calls-can-not-say": Case(
         {"flink_gpu_isolation": "cgroup", "flink_gpu_script_args": "--debug --wait=3"}, []
     ),
+    "resources-told-by-hand": Case(
+        {
+            "flink_gpu_script_args": "--resource other",
+            "flink_gpu_extra_resources": [{"name": "b", "amount": 1, "args": "--resource b"}],
+        },
+        ['flink_gpu_extra_resources is with args ["--resource b"]'],
+    ),
     "two-resources-of-one-device": Case(
         {"flink_gpu_deployment": "yarn", "flink_gpu_extra_resources": [{"name": "b", "amount": 1}]},
         [
