@@ -33,41 +33,30 @@ class LeftoverError(Exception):
     """Something of a host could not be removed."""
 
 
-class BootedHost:
-    """``with BootedHost("v2") as host: host.run("systemctl", "status")``; nothing is left of it afterwards.
+class ContainerHost:
+    """A host that is up, as a container of that name: ``host.run("systemctl", "status")``. ``detach`` when done.
 
-    ``layout``: ``v2`` has cgroup v2 alone; ``hybrid`` has what podman gives on a machine with both versions, ``v1`` the
-    same without v2. It has this machine's network and kernel, and PIDs, users and files of its own. ``mounts`` shows
-    folders of this machine in it, read-only. It ends when the test run does, in whatever way. ``container`` is its id,
-    ``runtime`` the command that knows it by that.
-
-    ``CannotBootError`` where none can be had, ``BootError`` if it should boot and does not.
+    ``engine`` is the command that knows the container, and ``environment`` what it needs; ``container`` is its id.
     """
 
-    def __init__(self, layout: Layout, *, suite: str = "bookworm", mounts: Mapping[Path, str] | None = None) -> None:
-        check_layout(layout)
+    def __init__(self, name: str, layout: Layout, engine: str, environment: Mapping[str, str]) -> None:
+        self.name = name
         self.layout: Layout = layout
-        self._closed = False
+        self._engine = engine
+        self._environment = environment
         self._hand: subprocess.Popen[str] | None = None
-        self.name = f"flink-gpu-booted-{os.getpid()}-{next(_serial)}"
-        self._engine = prepare(suite)
-        volumes = [f"--volume={path}:{inside}:ro" for path, inside in (mounts or {}).items()]
-        self._holder = subprocess.Popen(
-            [str(_HOLDER), self.name, self._engine.image, layout, *volumes],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            env=self._engine.environment,
-            start_new_session=True,
-            text=True,
-        )
-        try:
-            self._start()
-            self._hand = self._begin_hand()
-            self._wait()
-        except BaseException:
-            self.close()
-            raise
+
+    def attach(self) -> None:
+        """Begin to carry out commands there."""
+        self._hand = self._begin_hand()
+        pid, self.container = self._inspect("{{.State.Pid}} {{.Id}}").split()
+        self._pids = Path(f"/proc/{int(pid)}/ns/pid").readlink()
+
+    def detach(self) -> None:
+        """Carry out no more; the host stays up."""
+        if self._hand is not None:
+            self._hand.communicate(timeout=_END_SECONDS)
+            self._hand = None
 
     def run(self, *words: str, user: str | None = None, seconds: float = 20) -> Result:
         """One command from start to end, as root unless a user is named; it is in none of systemd's units."""
@@ -91,7 +80,7 @@ class BootedHost:
 
     def copy_in(self, path: Path, to: str) -> None:
         """Copy a file, or a folder with all that is in it; ``to`` is its path there. Owner and mode stay."""
-        done = self._podman("cp", str(path), f"{self.name}:{to}", seconds=60)
+        done = self._call("cp", str(path), f"{self.name}:{to}", seconds=60)
         assert done.returncode == 0, done.stderr
 
     def write(self, path: str, text: str, mode: int = 0o644, *, then: str = "true") -> None:
@@ -131,14 +120,75 @@ class BootedHost:
                 return int(entry.name)
         raise ProcessLookupError(f"no process {pid} on {self.name}")
 
+    def _begin_hand(self) -> subprocess.Popen[str]:
+        return subprocess.Popen(
+            [self._engine, "exec", "--interactive", self.name, "python3", "-c", _HAND.read_text(encoding="utf-8")],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            env=self._environment,
+            text=True,
+        )
+
+    def _inspect(self, told: str) -> str:
+        done = self._call("inspect", "--format", told, self.name, seconds=20)
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+    def _call(self, *words: str, seconds: float) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            [self._engine, *words],
+            capture_output=True,
+            env=self._environment,
+            stdin=subprocess.DEVNULL,
+            text=True,
+            timeout=seconds,
+            check=False,
+        )
+
+
+class BootedHost(ContainerHost):
+    """``with BootedHost("v2") as host: host.run("systemctl", "status")``; nothing is left of it afterwards.
+
+    ``layout``: ``v2`` has cgroup v2 alone; ``hybrid`` has what podman gives on a machine with both versions, ``v1`` the
+    same without v2. It has this machine's network and kernel, and PIDs, users and files of its own. ``mounts`` shows
+    folders of this machine in it, read-only. It ends when the test run does, in whatever way. ``runtime`` is the command
+    below podman that knows it by its id.
+
+    ``CannotBootError`` where none can be had, ``BootError`` if it should boot and does not.
+    """
+
+    def __init__(self, layout: Layout, *, suite: str = "bookworm", mounts: Mapping[Path, str] | None = None) -> None:
+        check_layout(layout)
+        engine = prepare(suite)
+        super().__init__(f"flink-gpu-booted-{os.getpid()}-{next(_serial)}", layout, "podman", engine.environment)
+        self._closed = False
+        volumes = [f"--volume={path}:{inside}:ro" for path, inside in (mounts or {}).items()]
+        self._holder = subprocess.Popen(
+            [str(_HOLDER), self.name, engine.image, layout, *volumes],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            env=engine.environment,
+            start_new_session=True,
+            text=True,
+        )
+        try:
+            self._start()
+            self.attach()
+            self.runtime = self._inspect("{{.OCIRuntime}}").strip()
+            self._wait()
+        except BaseException:
+            self.close()
+            raise
+
     def close(self) -> None:
         """Remove the host; ``LeftoverError`` if something stays."""
         if self._closed:
             return
         self._closed = True
         _, errors = self._holder.communicate(timeout=_END_SECONDS)
-        if self._hand is not None:
-            self._hand.communicate(timeout=_END_SECONDS)
+        self.detach()
         if self._holder.returncode != 0:
             raise LeftoverError(f"{self.name}: {errors.strip()}")
 
@@ -149,16 +199,6 @@ class BootedHost:
             _, errors = self._holder.communicate(timeout=_END_SECONDS)
             raise BootError(f"{self.name} can't be started: {errors.strip()}")
 
-    def _begin_hand(self) -> subprocess.Popen[str]:
-        return subprocess.Popen(
-            ["podman", "exec", "--interactive", self.name, "python3", "-c", _HAND.read_text(encoding="utf-8")],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            env=self._engine.environment,
-            text=True,
-        )
-
     def _wait(self) -> None:
         """Until systemd has booted; ``degraded`` will do, since a container lacks some of a machine's devices."""
         end = time.monotonic() + _BOOT_SECONDS
@@ -166,22 +206,6 @@ class BootedHost:
             if time.monotonic() > end:
                 raise BootError(f"{self.name} has not booted in {_BOOT_SECONDS} s, it is {state!r}")
             time.sleep(0.1)
-        told = "{{.State.Pid}} {{.Id}} {{.OCIRuntime}}"
-        pid, self.container, self.runtime = self._podman(
-            "inspect", "--format", told, self.name, seconds=20
-        ).stdout.split()
-        self._pids = Path(f"/proc/{int(pid)}/ns/pid").readlink()
-
-    def _podman(self, *words: str, seconds: float) -> subprocess.CompletedProcess[str]:
-        return subprocess.run(
-            ["podman", *words],
-            capture_output=True,
-            env=self._engine.environment,
-            stdin=subprocess.DEVNULL,
-            text=True,
-            timeout=seconds,
-            check=False,
-        )
 
     def __enter__(self) -> BootedHost:
         return self

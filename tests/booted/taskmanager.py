@@ -7,7 +7,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from tests.booted.host import BootedHost
+from tests.booted.host import ContainerHost
 from tests.booted.installation import GPUS, NODES
 from tests.isolation import agent_process
 from tests.isolation.agent import Agent, Agents
@@ -40,7 +40,7 @@ systemctl reset-failed
 class TaskManager(Agent):
     """The main process of a running unit. ``inner_pid`` is its number on the host, ``pid`` that on this machine."""
 
-    def __init__(self, hall: Agents, host: BootedHost, unit: str, pid: int) -> None:
+    def __init__(self, hall: Agents, host: ContainerHost, unit: str, pid: int) -> None:
         self.host = host
         self.unit = unit
         self.inner_pid = pid
@@ -84,7 +84,7 @@ class TaskManagers:
     Their units give GPUs back when they stop, unless ``plain``: then whoever installs the program sees to that.
     """
 
-    def __init__(self, host: BootedHost, *, plain: bool = False) -> None:
+    def __init__(self, host: ContainerHost, *, plain: bool = False) -> None:
         self._host = host
         self._text = _UNIT if plain else _UNIT + _RECLAIM
         self._hall = Agents(host.name)
@@ -124,13 +124,13 @@ class TaskManagers:
         self._hall.close()
 
 
-def records(host: BootedHost) -> list[dict[str, Any]]:
+def records(host: ContainerHost) -> list[dict[str, Any]]:
     """What ``status`` tells root."""
     entries: list[dict[str, Any]] = json.loads(host.succeed(SCRIPT, "status", "--isolate", "--json"))["records"]
     return entries
 
 
-def confinements(host: BootedHost) -> list[str]:
+def confinements(host: ContainerHost) -> list[str]:
     """Every cgroup on the host under a name of ours."""
     return host.succeed("find", "/sys/fs/cgroup", "-type", "d", "-name", "flink-gpu-*").split()
 

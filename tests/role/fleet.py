@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
-from tests.booted.host import BootedHost
+from tests.booted.host import ContainerHost
+from tests.role import look
 
 GROUP = "taskmanagers"
 GPUS = range(4)
@@ -22,36 +24,15 @@ _MAKE_NODES = "\n".join(
         "[ -e /dev/nvidiactl ] || mknod --mode=0666 /dev/nvidiactl c 195 255",
     )
 )
-# Copies that useradd(8) and its like make of the old files.
-_LOOK = r"""
-import hashlib, json, os, stat, sys
-found = {}
-def look(path):
-    status = os.lstat(path)
-    about = f"{stat.filemode(status.st_mode)} {status.st_uid}:{status.st_gid}"
-    if stat.S_ISLNK(status.st_mode):
-        about += " -> " + os.readlink(path)
-    elif stat.S_ISREG(status.st_mode):
-        with open(path, "rb") as stream:
-            about += " " + hashlib.sha256(stream.read()).hexdigest()
-    found[path] = about
-    if stat.S_ISDIR(status.st_mode):
-        for name in os.listdir(path):
-            look(os.path.join(path, name))
-folders = ["/etc", "/opt", "/usr/local", *(f"/run/{name}" for name in os.listdir("/run") if name.startswith("flink"))]
-for folder in folders:
-    look(folder)
-backups = [f"/etc/{name}-" for name in ("passwd", "group", "shadow", "gshadow", "subuid", "subgid")]
-print(json.dumps({path: about for path, about in found.items() if path not in backups}))
-"""
+_LOOK = Path(look.__file__).read_text(encoding="utf-8")
 
 
-def prepare_gpus(host: BootedHost) -> None:
+def prepare_gpus(host: ContainerHost) -> None:
     """Device nodes for the simulated GPUs; no driver is behind them."""
     host.succeed("sh", "-ec", _MAKE_NODES)
 
 
-def snapshot(host: BootedHost) -> dict[str, str]:
+def snapshot(host: ContainerHost) -> dict[str, str]:
     """Of each path where the role puts things: kind, mode, owner, and the content's hash or the link's target."""
     found: dict[str, str] = json.loads(host.succeed("/usr/bin/python3", "-IS", "-c", _LOOK))
     return found
