@@ -7,7 +7,7 @@ BIN := $(VENV)/bin
 PYTEST := $(BIN)/pytest
 
 .DEFAULT_GOAL := help
-.PHONY: help demo setup lint format test test-fast test-flink-matrix bench clean
+.PHONY: help demo setup lint format test test-fast test-flink-matrix molecule bench clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-17s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -40,6 +40,9 @@ test: setup ## everything; what CI runs
 test-fast: setup ## the inner loop: lint and all tests but real Flink, booted hosts, isolation and the slow ones
 	@tools/lint.sh
 	$(PYTEST) -n auto -m 'not flink and not slow and not booted' --ignore=tests/races --ignore=tests/isolation --ignore=tests/crash_isolation
+
+molecule: setup ## SCENARIO=default plays one of molecule/; without it all are played, two at a time
+	@$(if $(SCENARIO),tools/molecule.sh $(SCENARIO),tools/molecule-all.sh)
 
 test-flink-matrix: export FLINK_VERSIONS := 1.18.1 1.19.3 1.20.5 2.0.2 2.3.0
 test-flink-matrix: setup ## configuration files in every Flink that is pinned: its loader, its TaskManager (1.3 GB from PyPI, once)

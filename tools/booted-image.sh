@@ -1,15 +1,18 @@
 #!/usr/bin/env bash
 # Make, once, the image of a host that boots systemd, from this machine's own Debian mirror; nothing is pulled.
-#   usage: tools/booted-image.sh [SUITE]        bookworm if none is named
+#   usage: tools/booted-image.sh [SUITE [PACKAGE...]]        bookworm if none is named; an image with further packages
 # Prints what to export before calling podman, one NAME=VALUE a line; BOOTED_IMAGE is the image.
 # Ends with 69 and a line that says what lacks where podman can't be used. State: $BOOTED_STATE, or a cache folder.
 set -euo pipefail
 
 suite=${1:-bookworm}
-image=localhost/flink-gpu-systemd:$suite
+shift $(($# < 1 ? $# : 1))
+tag=$(IFS=-; echo "$suite${*:+-$*}")
+image=localhost/flink-gpu-systemd:$tag
 state=${BOOTED_STATE:-${XDG_CACHE_HOME:-$HOME/.cache}/flink-gpu-discovery/booted}
 packages=systemd,systemd-sysv,dbus,dbus-user-session,libpam-systemd,python3,sudo,procps
 case $suite in buster | bullseye) packages+=,policykit-1 ;; *) packages+=,polkitd ;; esac
+packages+=$(printf ',%s' "$@" | sed 's/^,$//')
 recipe="$suite $packages"
 
 unusable() {
@@ -49,7 +52,7 @@ if [[ $made != "$recipe" ]]; then
   # shellcheck disable=SC2016 # apt's own variable
   mirror=$(apt-get indextargets --format '$(REPO_URI)' 2>/dev/null | grep -v security | head -n 1 || true)
   [[ -n $mirror ]] || unusable "no Debian mirror is set up for apt"
-  root=$state/$suite.tar
+  root=$state/$tag.tar
   trap 'rm -f "$root"' EXIT
   mmdebstrap --quiet --variant=minbase --include="$packages" --format=tar "$suite" "$root" "$mirror" >&2
   podman import --quiet --change "LABEL recipe=\"$recipe\"" "$root" "$image" >/dev/null 9>&-

@@ -1,34 +1,55 @@
 #!/usr/bin/env bash
 # Play a Molecule scenario on booted hosts: tools/molecule.sh SCENARIO [COMMAND [OPTIONS]], by default `test`.
 # MOLECULE_ENGINE=docker and MOLECULE_IMAGE=IMAGE (systemd and python3 in it) take another engine and image than podman
-# and what tools/booted-image.sh makes.
+# and what tools/booted-image.sh makes. Ends with 69 and a line that says what lacks where no host can be booted.
 set -euo pipefail
 cd "$(dirname "$0")/.."
-scenario=${1:?usage: tools/molecule.sh SCENARIO [COMMAND [OPTIONS]]}
+
+unusable() {
+  echo "no Molecule here: $1" >&2
+  exit 69
+}
+
+scenario=${1:-}
+if [[ ! -e molecule/$scenario/molecule.yml ]]; then
+  echo "usage: tools/molecule.sh SCENARIO [COMMAND [OPTIONS]], SCENARIO one of: $(cd molecule && echo */molecule.yml | sed 's,/molecule.yml,,g')" >&2
+  exit 64
+fi
 command=${2:-test}
 shift $(($# < 2 ? $# : 2))
 
+[[ -x .venv/bin/molecule ]] || unusable "no .venv/bin/molecule; run 'make setup'"
 export MOLECULE_ENGINE=${MOLECULE_ENGINE:-podman} MOLECULE_PROJECT_DIRECTORY=$PWD
 MOLECULE_RUN=$(printf %s "$PWD" | sha256sum | cut -c 1-6) # two checkouts don't meet
 state=${XDG_CACHE_HOME:-$HOME/.cache}/flink-gpu-discovery/molecule-$MOLECULE_RUN
 export MOLECULE_RUN MOLECULE_EPHEMERAL_DIRECTORY=$state/$scenario
 mkdir -p "$MOLECULE_EPHEMERAL_DIRECTORY" "$state/bin"
-if [[ $MOLECULE_ENGINE == podman ]]; then
-  settings=$(tools/booted-image.sh) # which ends with what lacks where podman can't be used
+case $MOLECULE_ENGINE in
+podman)
+  settings=$(tools/booted-image.sh) # which ends with 69 and what lacks where podman can't be used
   while IFS= read -r setting; do export "${setting?}"; done <<<"$settings"
   OCI_RUNTIME=$(podman info --format '{{.Host.OCIRuntime.Path}}')
   export OCI_RUNTIME
   ln -sfn "$PWD/tests/role/docker.sh" "$state/bin/docker" # what Ansible's connection calls
   PATH=$state/bin:$PATH
-fi
+  ;;
+docker)
+  command -v docker >/dev/null || unusable "no docker; install it, or leave MOLECULE_ENGINE out to take podman"
+  said=$(docker info --format '{{.ServerVersion}}' 2>&1) || unusable "docker's daemon does not answer: ${said##*$'\n'}"
+  [[ -n ${MOLECULE_IMAGE:-} ]] || unusable "with docker MOLECULE_IMAGE must name an image with systemd, python3 and sudo"
+  ;;
+*) unusable "MOLECULE_ENGINE is '$MOLECULE_ENGINE'; allowed: podman, docker" ;;
+esac
 ANSIBLE_COLLECTIONS_PATH=$PWD/.venv/collections:$(.venv/bin/python -m tools.fetch_collections)
-export ANSIBLE_COLLECTIONS_PATH PATH=$PWD/.venv/bin:$PATH
 # Nothing of the machine's own Ansible gets in.
-export ANSIBLE_HOME=$state/ansible
+export ANSIBLE_COLLECTIONS_PATH ANSIBLE_HOME=$state/ansible PATH=$PWD/.venv/bin:$PATH
 
-if [[ $command != test ]]; then exec molecule "$command" --scenario-name "$scenario" "$@"; fi
+[[ -t 1 ]] || export NO_COLOR=1 PY_COLORS=0 ANSIBLE_NOCOLOR=1 ANSIBLE_FORCE_COLOR=0
+molecule=(molecule --base-config .config/molecule/config.yml)
+
+if [[ $command != test ]]; then exec "${molecule[@]}" "$command" --scenario-name "$scenario" "$@"; fi
 code=0
-molecule test --scenario-name "$scenario" --destroy never "$@" || code=$?
+"${molecule[@]}" test --scenario-name "$scenario" --destroy never "$@" || code=$?
 if [[ $code -ne 0 ]]; then molecule/shared/diagnose.sh >&2 || true; fi
-molecule destroy --scenario-name "$scenario" >/dev/null || code=${code/#0/1}
+"${molecule[@]}" destroy --scenario-name "$scenario" >/dev/null || code=${code/#0/1}
 exit "$code"

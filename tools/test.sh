@@ -20,6 +20,7 @@ part "ledger: crashes, model, races" "$pytest" -n 2 tests/crash tests/model test
 part "isolation: the real kernel" "$pytest" -n 2 tests/isolation tests/crash_isolation
 part "booted hosts" "$pytest" -n 2 -m booted tests/booted
 part "the role on booted hosts" "$pytest" -n 2 --dist loadscope -m 'booted and not flink' tests/role
+part "Molecule" tools/molecule-all.sh
 part "real Flink" "$pytest" -m flink
 
 printf '\n%s\n' "${times[@]}"

@@ -1,11 +1,18 @@
 #!/usr/bin/env bash
-# What the hosts of this run look like: each TaskManager's journal, the ledgers, the cgroups.
+# What the hosts of a scenario look like after a failure: what failed, their journals, ledgers and cgroups.
 set -euo pipefail
-"$MOLECULE_ENGINE" ps --filter "name=flink-gpu-$MOLECULE_RUN-" --format '{{.Names}}' | while IFS= read -r name; do
-  echo "== $name"
-  "$MOLECULE_ENGINE" exec "$name" sh -c '
-    systemctl --no-pager --failed --plain
-    journalctl --no-pager --lines=100 --unit="flink*" --unit="taskmanager*"
-    head -n 100 /run/flink-gpu-discovery/ledger /run/flink-gpu-discovery/root/ledger 2>/dev/null
-    systemd-cgls --no-pager --all | head -n 100' </dev/null || true
+for file in "$MOLECULE_EPHEMERAL_DIRECTORY"/*.id; do
+  [[ -e $file ]] || continue
+  echo "== $(basename "$file" .id)"
+  # shellcheck disable=SC2016 # it is for the shell there
+  "$MOLECULE_ENGINE" exec "$(<"$file")" sh -c '
+    systemctl --no-pager --failed --plain --no-legend
+    for ledger in /run/flink-gpu-discovery/ledger /run/flink-gpu-discovery/root/ledger; do
+      if [ -e "$ledger" ]; then echo "-- $ledger"; head -n 100 "$ledger"; fi
+    done
+    echo "-- cgroups"
+    systemd-cgls --no-pager --all | head -n 150
+    find /sys/fs/cgroup -type d -name "flink-gpu-*"
+    echo "-- journal"
+    journalctl --no-pager --lines=200' </dev/null || true
 done

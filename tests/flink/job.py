@@ -38,7 +38,7 @@ class ReportJob:
         folder.mkdir()
         cluster.host.hand_over(folder)
         cluster.run_job(self.jar, ENTRY_CLASS, str(folder), *nodes)
-        return {int(file.name): _report(file.read_text().splitlines()) for file in folder.iterdir()}
+        return {int(file.name): read_report(file.read_text().splitlines()) for file in folder.iterdir()}
 
 
 def compile_job(flink_home: Path, folder: Path) -> ReportJob:
@@ -55,6 +55,7 @@ def compile_job(flink_home: Path, folder: Path) -> ReportJob:
     return ReportJob(jar)
 
 
-def _report(lines: Sequence[str]) -> Report:
+def read_report(lines: Sequence[str]) -> Report:
+    """What a subtask has written."""
     tried = dict(line.split("\t") for line in lines if "\t" in line)
     return Report(frozenset(line for line in lines if "\t" not in line), tried)

@@ -1,1 +1,1 @@
-"""What Molecule's scenarios have pytest look at: ``make molecule SCENARIO=default`` runs these, with hosts that are up."""
+"""What pytest looks at on the hosts of Molecule's scenarios, while they are up: ``make molecule SCENARIO=default``."""

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
 import pytest
@@ -33,18 +34,31 @@ class Site(NamedTuple):
     units: list[str]
 
 
-@pytest.fixture(scope="session", params=HOSTS, ids=lambda about: about["name"])
-def site(request: pytest.FixtureRequest) -> Iterator[Site]:
-    """Each host of the scenario in turn."""
-    about: dict[str, Any] = dict(request.param)
-    container: str = about.pop("container")
-    layout: Layout = about.pop("layout")
-    host = ContainerHost(container, layout, ENGINE, os.environ)
+@pytest.fixture(scope="session")
+def sites() -> Iterator[list[Site]]:
+    """All hosts of the scenario."""
+    with contextlib.ExitStack() as stack:
+        yield [stack.enter_context(_attached(about)) for about in HOSTS]
+
+
+@pytest.fixture(scope="session", params=range(len(HOSTS)), ids=lambda index: HOSTS[index]["name"])
+def site(request: pytest.FixtureRequest, sites: list[Site]) -> Site:
+    """Each of them in turn."""
+    index: int = request.param
+    return sites[index]
+
+
+@contextlib.contextmanager
+def _attached(about: Mapping[str, Any]) -> Iterator[Site]:
+    told = {key: value for key, value in about.items() if key not in ("container", "layout")}
+    layout: Layout = about["layout"]
+    host = ContainerHost(about["container"], layout, ENGINE, os.environ)
     host.attach()
     managers = TaskManagers(host, plain=True)
-    inspected = testinfra.get_host(f"{ENGINE}://{container}")
     try:
-        yield Site(host, managers, inspected, **{**about, "amount": int(about["amount"])})
+        yield Site(
+            host, managers, testinfra.get_host(f"{ENGINE}://{host.name}"), **{**told, "amount": int(told["amount"])}
+        )
     finally:
         managers.close()
         host.detach()

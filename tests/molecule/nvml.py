@@ -1,4 +1,4 @@
-"""Build the NVML stand-in that hosts of Molecule have: four GPUs, of which it opens the device nodes as the real one does.
+"""Build the NVML stand-in of Molecule's hosts: four GPUs, whose device nodes it opens as the real one does.
 
 usage: python -m tests.molecule.nvml FOLDER
 """
