@@ -35,7 +35,7 @@ podman)
   ;;
 docker)
   command -v docker >/dev/null || unusable "no docker; install it, or leave MOLECULE_ENGINE out to take podman"
-  said=$(docker info --format '{{.ServerVersion}}' 2>&1) || unusable "docker's daemon does not answer: ${said##*$'\n'}"
+  said=$(docker ps 2>&1) || unusable "docker's daemon does not answer: ${said##*$'\n'}"
   [[ -n ${MOLECULE_IMAGE:-} ]] || unusable "with docker MOLECULE_IMAGE must name an image with systemd, python3 and sudo"
   ;;
 *) unusable "MOLECULE_ENGINE is '$MOLECULE_ENGINE'; allowed: podman, docker" ;;
