@@ -22,7 +22,7 @@ unusable() {
 
 [[ $(id -u) -eq 0 ]] || unusable "only root can give them device nodes and cgroups"
 for tool in podman mmdebstrap flock; do
-  command -v "$tool" >/dev/null || unusable "no $tool (see tools/system-packages.sh)"
+  command -v "$tool" >/dev/null || unusable "no $tool; 'make setup' installs it on Debian (package ${tool/#flock/util-linux})"
 done
 mkdir -p "$state"
 exec 9>"$state/lock"
@@ -32,7 +32,7 @@ flock 9 # one at a time makes it, the others find it
 # cgroup v2 keeps controllers beside v1, which crun refuses.
 settings=()
 if grep -qs . /sys/fs/cgroup/unified/cgroup.controllers || ! grep -qE '^CapEff:.*[13579bdf].{6}$' /proc/self/status; then
-  command -v runc >/dev/null || unusable "no runc (see tools/system-packages.sh)"
+  command -v runc >/dev/null || unusable "no runc; 'make setup' installs it on Debian (package runc)"
   run=/dev/shm/flink-gpu-booted-$(printf %s "$state" | sha256sum | cut -c 1-8) # a file system that a reboot empties
   files=$(ulimit -Hn)
   processes=$(ulimit -Hu)
@@ -61,7 +61,7 @@ fi
 probe=flink-gpu-probe-$$
 words=(--rm --network=none --cgroups=no-conmon "--cgroup-parent=/$probe" --cap-add=SYS_ADMIN --security-opt=seccomp=unconfined)
 fault=
-said=$(podman --cgroup-manager=cgroupfs run "${words[@]}" "$image" true 2>&1 9>&-) || fault="podman can't run a container: ${said##*$'\n'}"
+said=$(podman --cgroup-manager=cgroupfs run "${words[@]}" "$image" true 2>&1 9>&-) || fault="podman can't run a container: ${said##*$'\n'}; see 'podman info', and the packages in tools/system-packages.sh"
 rmdir /sys/fs/cgroup/*/"$probe" "/sys/fs/cgroup/$probe" 2>/dev/null || true
 [[ -z $fault ]] || unusable "$fault"
 printf '%s\n' "${settings[@]}" "BOOTED_IMAGE=$image"
