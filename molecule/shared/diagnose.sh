@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# What the hosts of a scenario look like after a failure: what failed, their journals, ledgers and cgroups.
+# What the hosts of a scenario look like after a failure: what failed, their journals (and Flink's logs), ledgers and cgroups.
 set -euo pipefail
 for file in "$MOLECULE_EPHEMERAL_DIRECTORY"/*.id; do
   [[ -e $file ]] || continue
@@ -11,8 +11,9 @@ for file in "$MOLECULE_EPHEMERAL_DIRECTORY"/*.id; do
       if [ -e "$ledger" ]; then echo "-- $ledger"; head -n 100 "$ledger"; fi
     done
     echo "-- cgroups"
-    systemd-cgls --no-pager --all | head -n 150
+    systemd-cgls --no-pager | head -n 150
     find /sys/fs/cgroup -type d -name "flink-gpu-*"
     echo "-- journal"
-    journalctl --no-pager --lines=200' </dev/null || true
+    journalctl --no-pager --lines=200
+    tail -n 40 /var/log/flink/* 2>/dev/null' </dev/null || true
 done
