@@ -1,6 +1,7 @@
 #!/bin/sh
 # A host that boots systemd as PID 1, as a container on this machine's kernel:
 #   booted-host.sh start NAME IMAGE LAYOUT [words for the engine's run]     prints nothing; systemd then boots
+#   booted-host.sh restart NAME                                            as a reboot does: /run, /dev and cgroups go
 #   booted-host.sh remove NAME                                             with all the cgroups that it leaves behind
 # LAYOUT is that of its cgroups: v2 alone; hybrid, what the engine gives on a machine with both versions; v1, the same
 # without v2; engine, whatever the engine gives. BOOTED_ENGINE is podman, or docker.
@@ -55,18 +56,28 @@ left() {
   done
 }
 
+sweep() {
+  for _ in $(seq 100); do
+    left | while read -r folder; do find "$folder" -depth -type d -exec rmdir {} + 2>/dev/null; done || true
+    [ -n "$(left)" ] || return 0
+    sleep 0.1
+  done
+  echo "cgroups of $name can't be removed" >&2
+  return 1
+}
+
+restart() {
+  $engine stop --time 30 "$name" >/dev/null
+  sweep
+  $engine start "$name" >/dev/null
+}
+
 remove() {
   case $engine in
   podman*) podman rm --force --ignore --time 0 --volumes "$name" >/dev/null ;;
   *) $engine rm --force --volumes "$name" >/dev/null ;;
   esac
-  for _ in $(seq 100); do
-    left | while read -r folder; do find "$folder" -depth -type d -exec rmdir {} + 2>/dev/null; done || true
-    [ -n "$(left)" ] || exit 0
-    sleep 0.1
-  done
-  echo "cgroups of $name can't be removed" >&2
-  exit 1
+  sweep
 }
 
 "$verb" "$@"

@@ -152,8 +152,8 @@ class BootedHost(ContainerHost):
 
     ``layout``: ``v2`` has cgroup v2 alone; ``hybrid`` has what podman gives on a machine with both versions, ``v1`` the
     same without v2. It has this machine's network and kernel, and PIDs, users and files of its own. ``mounts`` shows
-    folders of this machine in it, read-only. It ends when the test run does, in whatever way. ``runtime`` is the command
-    below podman that knows it by its id.
+    folders of this machine in it, read-only. It ends when the test run does, in whatever way. ``runtime`` is the
+    command below podman that knows it by its id.
 
     ``CannotBootError`` where none can be had, ``BootError`` if it should boot and does not.
     """

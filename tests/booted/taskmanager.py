@@ -17,13 +17,13 @@ from tests.support.script import Result
 OPEN, DENIED = "ENXIO", "EPERM"  # no driver is behind what may be opened
 
 _SETTLING_SECONDS = 5.0
-_AGENT = "/opt/agent_process.py"
+AGENT = "/opt/agent_process.py"
 _UNIT = f"""\
 [Unit]
 StartLimitIntervalSec=0
 [Service]
 User={{user}}
-ExecStart=/usr/bin/python3 -IS {_AGENT} {{hall}}
+ExecStart=/usr/bin/python3 -IS {AGENT} {{hall}}
 """
 _RECLAIM = f"ExecStopPost=+{SCRIPT} reclaim --isolate\n"
 
@@ -89,7 +89,7 @@ class TaskManagers:
         self._text = _UNIT if plain else _UNIT + _RECLAIM
         self._hall = Agents(host.name)
         self._running: list[TaskManager] = []
-        host.copy_in(Path(agent_process.__file__), _AGENT)
+        host.copy_in(Path(agent_process.__file__), AGENT)
 
     def start(self, unit: str = "taskmanager.service", *lines: str, user: str = "flink") -> TaskManager:
         """Write the unit, with further lines in its [Service] section, and start it."""
@@ -103,7 +103,12 @@ class TaskManagers:
 
     def restart(self, unit: str) -> TaskManager:
         """Stop the unit if it runs, and start it; the main process is another one then."""
-        told = self._host.succeed("sh", "-c", f"systemctl restart {unit} && systemctl show -P MainPID {unit}")
+        self._host.succeed("systemctl", "restart", unit)
+        return self.join(unit)
+
+    def join(self, unit: str) -> TaskManager:
+        """The main process of a unit that runs, whoever has started it."""
+        told = self._host.succeed("systemctl", "show", "-P", "MainPID", unit)
         manager = TaskManager(self._hall, self._host, unit, int(told))
         self._running.append(manager)
         return manager
@@ -145,7 +150,9 @@ def check_in_force(manager: TaskManager, held: set[int]) -> None:
         assert seen[0] <= held, f"{manager.unit} may open {seen[0]}"
         assert time.monotonic() < end, f"{manager.unit} may open {seen[0]}, and is {seen[1]}"
     cgroup = manager.cgroup_now()
-    assert cgroup.startswith(f"/system.slice/{manager.unit}/flink-gpu-{manager.inner_pid}-"), cgroup
+    own = manager.host.succeed("systemctl", "show", "-P", "ControlGroup", manager.unit).strip()
+    assert own.startswith("/system.slice/"), own
+    assert cgroup.startswith(f"{own}/flink-gpu-{manager.inner_pid}-"), cgroup
 
 
 def _states(manager: TaskManager) -> set[str]:

@@ -120,6 +120,10 @@ def _ledger(context: Context) -> Iterator[Finding]:
     ledger = Ledger(path, context.host, roots=context.options.isolate)
     ledger.check_place()
     held = len(ledger.read())
+    if context.options.isolate and _read_only(folder):
+        mend = "ReadWritePaths=/run/flink-gpu-discovery in the unit, or wherever the ledger lies (ProtectSystem=strict)"
+        yield Finding("ledger", FAULT, f"{folder} is on a read-only file system here", mend, 74)
+        return
     if not context.options.isolate and os.path.isdir(folder) and not os.access(folder, os.W_OK):
         mend = f"chown it to the task executors' user or group, or ReadWritePaths={folder} in the unit"
         yield Finding("ledger", FAULT, f"uid {os.geteuid()} may not write to {folder}", mend, 77)
@@ -161,6 +165,10 @@ def _cgroup(context: Context) -> Iterator[Finding]:
         yield Finding("cgroup", FAULT, "neither cgroup2 nor the v1 devices controller is mounted", "mount one", 71)
         return
     folder, version, doors = found
+    if _read_only(folder):
+        what = f"{folder} is on a read-only file system here"
+        yield Finding("cgroup", FAULT, what, "mount the cgroup tree writable (ProtectControlGroups=no in the unit)", 71)
+        return
     yield Finding("cgroup", OK, f"a confinement would be made below {folder} (version {version})")
     if os.geteuid() == 0:
         yield Finding("escape", WARNING, "root can leave any confinement", "run the task executor as another user")
@@ -186,3 +194,11 @@ def _escape(context: Context, doors: list[str]) -> Iterator[Finding]:
         yield Finding("escape", FAULT, what, "install the D-Bus policy of docs/security.md for this user", 71)
         return
     yield Finding("escape", OK, "no way out of a confinement is open")
+
+
+def _read_only(folder: str) -> bool:
+    """Whether root, too, could write nothing there, or, if it doesn't exist yet, in what it would be made in."""
+    folder = os.path.abspath(folder)
+    while not os.path.exists(folder):
+        folder = os.path.dirname(folder)
+    return bool(os.statvfs(folder).f_flag & os.ST_RDONLY)
