@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 
 import pytest
 
 from tests.isolation.agent import Agent
-from tests.isolation.hierarchies import WITH_V2
+from tests.isolation.hierarchies import WITH_V2, View
 from tests.isolation.installation import ROOT_SCRIPT, SCRIPT
-from tests.isolation.lab import Lab
+from tests.isolation.lab import FLINK, Lab
 from tests.isolation.privileged_calls import CARDS, ONE_VIEW
 from tests.standins.nvml.faults import sleep
 from tests.support.script import Result
@@ -34,6 +35,32 @@ def test_a_sandbox_without_new_privileges(host: Lab, executor: Agent) -> None:
     done = executor.call("/usr/bin/setpriv", "--no-new-privs", *DOCTOR)
     assert (done.code, states(done)["sudo"]) == (71, "fault")
     assert "NoNewPrivileges=no" in done.err
+
+
+@one_view
+def test_a_sandbox_with_users_of_its_own(host: Lab, executor: Agent) -> None:
+    done = executor.call("/usr/bin/unshare", "--user", "--map-current-user", *DOCTOR)
+    (sudo,) = [check for check in json.loads(done.out)["checks"] if check["check"] == "sudo"]
+    assert (sudo["state"], sudo["mend"]) == ("fault", "PrivateUsers=no in the unit")
+
+
+@one_view
+def test_a_sandbox_in_which_the_ledgers_folder_is_read_only(host: Lab) -> None:
+    folder = "/run/flink-gpu-discovery"
+    sandbox = f"mkdir -p {folder} && mount --bind {folder} {folder} && mount -o remount,bind,ro {folder}"
+    words = ("unshare", "--mount", "sh", "-c", f'{sandbox} && exec setpriv --reuid={FLINK} --clear-groups "$@"', "sh")
+    done = host.run(*words, *DOCTOR)
+    assert (done.code, states(done)["ledger"]) == (74, "fault")
+    assert f"ReadWritePaths={folder}" in done.err
+
+
+@one_view
+def test_a_sandbox_in_which_cgroups_are_read_only(view: View, new_lab: Callable[..., Lab]) -> None:
+    lab = new_lab(view, read_only_cgroups=True)
+    lab.nvidia(*CARDS)
+    done = lab.executor().call(*DOCTOR)
+    assert (done.code, states(done)["cgroup"]) == (71, "fault")
+    assert "ProtectControlGroups=no" in done.err
 
 
 @one_view

@@ -44,6 +44,7 @@ BOOT_SECONDS = 60.0
 IN_THE_WAY = {
     "NoNewPrivileges=yes": (71, "sudo: the process may gain no privileges"),
     "RestrictSUIDSGID=yes": (71, "sudo: the process may gain no privileges"),
+    "PrivateUsers=yes": (71, "sudo: only some users exist in here"),
     "PrivateDevices=yes": (71, "nodes: /dev/nvidia0 of GPU 0 is no device node"),
     "ProtectSystem=strict": (74, "ledger: /run/flink-gpu-discovery/root is on a read-only file system"),
     "ProtectControlGroups=yes": (71, "cgroup: /sys/fs/cgroup/"),

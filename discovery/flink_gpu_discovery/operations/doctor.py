@@ -143,6 +143,10 @@ def _sudo(context: Context) -> Iterator[Finding]:
         mend = "NoNewPrivileges=no in the unit (and nothing that implies it, such as RestrictSUIDSGID=)"
         yield Finding("sudo", FAULT, "the process may gain no privileges, so sudo can't work", mend, 71)
         return
+    if not _knows_users(context.host.proc):
+        what, mend = "only some users exist in here, so sudo can't work", "PrivateUsers=no in the unit"
+        yield Finding("sudo", FAULT, what, mend, 71)
+        return
     for path in (callers.SUDO, launcher.PROGRAM):
         found = os.stat(path)
         if found.st_uid != 0 or found.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
@@ -194,6 +198,13 @@ def _escape(context: Context, doors: list[str]) -> Iterator[Finding]:
         yield Finding("escape", FAULT, what, "install the D-Bus policy of docs/security.md for this user", 71)
         return
     yield Finding("escape", OK, "no way out of a confinement is open")
+
+
+def _knows_users(proc: str) -> bool:
+    """Whether root and uid 1, as which sudo reads its rules, are in the user namespace; see user_namespaces(7)."""
+    with open(f"{proc}/self/uid_map", "rb") as file:
+        ranges = [line.split() for line in file]
+    return all([any([int(first) <= uid < int(first) + int(count) for first, _, count in ranges]) for uid in (0, 1)])
 
 
 def _read_only(folder: str) -> bool:
