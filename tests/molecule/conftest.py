@@ -18,7 +18,7 @@ from tests.booted.taskmanager import TaskManagers
 HOSTS: list[dict[str, Any]] = json.loads(os.environ.get("MOLECULE_HOSTS", "[]"))
 ENGINE = os.environ.get("MOLECULE_ENGINE", "podman")
 
-collect_ignore_glob = [] if HOSTS else ["test_*.py"]
+collect_ignore_glob = [] if "MOLECULE_HOSTS" in os.environ else ["test_*.py"]
 
 
 class Site(NamedTuple):
