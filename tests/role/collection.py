@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import fcntl
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -22,6 +23,16 @@ def install_collection(folder: Path) -> Path:
         if not installed.exists():
             _make(installed, folder)
     return installed
+
+
+def pretend_version(installed: Path, version: str, folder: Path) -> None:
+    """Copy the installed collection into a folder, where its script has another version."""
+    shutil.copytree(installed, folder, symlinks=True, dirs_exist_ok=True)
+    path = folder / "ansible_collections/flinkops/gpu/discovery/flink_gpu_discovery/__init__.py"
+    lines = path.read_text(encoding="utf-8").splitlines()
+    changed = [f'__version__ = "{version}"' if line.startswith("__version__") else line for line in lines]
+    assert changed != lines
+    path.write_text("\n".join((*changed, "")), encoding="utf-8")
 
 
 def _make(installed: Path, folder: Path) -> None:

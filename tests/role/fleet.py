@@ -24,7 +24,7 @@ _MAKE_NODES = "\n".join(
         "[ -e /dev/nvidiactl ] || mknod --mode=0666 /dev/nvidiactl c 195 255",
     )
 )
-_LOOK = Path(look.__file__).read_text(encoding="utf-8")
+LOOK = Path(look.__file__).read_text(encoding="utf-8")
 
 
 def prepare_gpus(host: ContainerHost) -> None:
@@ -34,7 +34,7 @@ def prepare_gpus(host: ContainerHost) -> None:
 
 def snapshot(host: ContainerHost) -> dict[str, str]:
     """Of each path where the role puts things: kind, mode, owner, and the content's hash or the link's target."""
-    found: dict[str, str] = json.loads(host.succeed("/usr/bin/python3", "-IS", "-c", _LOOK))
+    found: dict[str, str] = json.loads(host.succeed("/usr/bin/python3", "-IS", "-c", LOOK))
     return found
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from pathlib import Path
 
 import pytest
 
@@ -17,20 +18,9 @@ from tests.role.playing import ControlNode
 pytestmark = [pytest.mark.booted, pytest.mark.timeout(120, func_only=True)]
 
 UNIT = "taskmanager.service"
-DROP_INS = f"/etc/systemd/system/{UNIT}.d"
 SETTINGS, RUN = "/etc/flink-gpu-discovery.conf", "/run/flink-gpu-discovery"
 VARIABLES = {**ISOLATED, "flink_gpu_taskmanager_units": [UNIT], "flink_gpu_extra_users": ["older"]}
-# What an operator may have at the role's paths, and a user of the role's list.
-OWN_THINGS = f"""\
-useradd older
-groupadd flink
-echo 'ours = yes' >{SETTINGS}
-chown older {SETTINGS}
-chmod 0640 {SETTINGS}
-ln -s /opt/ours/discover {SCRIPT}
-mkdir {DROP_INS}
-printf '[Service]\\nNice=1\\n' >{DROP_INS}/10-ours.conf
-"""
+OWN_THINGS = Path(__file__).with_name("own_things.sh").read_text(encoding="utf-8")
 
 
 @dataclass
@@ -53,7 +43,7 @@ class Site:
 def site(control: ControlNode, host: BootedHost) -> Iterator[Site]:
     """The role is installed there."""
     prepare_gpus(host)
-    host.succeed("sh", "-ec", OWN_THINGS)
+    host.succeed("sh", "-c", OWN_THINGS)
     managers = TaskManagers(host, plain=True)
     managers.write(UNIT)
     before = snapshot(host)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -11,6 +10,7 @@ import pytest
 from tests.booted.host import BootedHost
 from tests.booted.taskmanager import TaskManager, TaskManagers, check_in_force
 from tests.isolation.installation import SCRIPT
+from tests.role.collection import pretend_version
 from tests.role.fleet import GROUP, ISOLATED, prepare_gpus
 from tests.role.outcome import Outcome
 from tests.role.playing import ControlNode
@@ -62,13 +62,9 @@ def controls(collection: Path, tmp_path_factory: pytest.TempPathFactory) -> dict
 
 
 def make_control(collection: Path, version: str, folder: Path) -> ControlNode:
-    shutil.copytree(collection, folder / "collections", symlinks=True)
-    path = folder / "collections/ansible_collections/flinkops/gpu/discovery/flink_gpu_discovery/__init__.py"
-    lines = path.read_text(encoding="utf-8").splitlines()
-    changed = [f'__version__ = "{version}"' if line.startswith("__version__") else line for line in lines]
-    assert changed != lines
-    path.write_text("\n".join((*changed, "")), encoding="utf-8")
-    return ControlNode(folder / "control", folder / "collections")
+    collections = folder / "collections"
+    pretend_version(collection, version, collections)
+    return ControlNode(folder / "control", collections)
 
 
 @pytest.fixture(scope="class")
