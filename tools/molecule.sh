@@ -5,6 +5,8 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
+limit=1200 # seconds that a scenario may take
+
 unusable() {
   echo "no Molecule here: $1" >&2
   exit 69
@@ -48,8 +50,21 @@ export ANSIBLE_COLLECTIONS_PATH ANSIBLE_HOME=$state/ansible PATH=$PWD/.venv/bin:
 molecule=(molecule --base-config .config/molecule/config.yml)
 
 if [[ $command != test ]]; then exec "${molecule[@]}" "$command" --scenario-name "$scenario" "$@"; fi
-code=0
-"${molecule[@]}" test --scenario-name "$scenario" --destroy never "$@" || code=$?
-if [[ $code -ne 0 ]]; then molecule/shared/diagnose.sh >&2 || true; fi
-"${molecule[@]}" destroy --scenario-name "$scenario" >/dev/null || code=${code/#0/1}
-exit "$code"
+
+finish() {
+  local code=$?
+  trap '' INT TERM # it takes seconds
+  kill -- "-$test" 2>/dev/null || true # all of it, where this was interrupted
+  wait "$test" || true
+  if [[ ! $code =~ ^(0|130|143)$ ]]; then molecule/shared/diagnose.sh >&2 || true; fi
+  "${molecule[@]}" destroy --scenario-name "$scenario" >/dev/null || code=${code/#0/1}
+  exit "$code"
+}
+# What a run before left that was killed: `--destroy never`, for the diagnosis, passes over the first destroy, too.
+"${molecule[@]}" destroy --scenario-name "$scenario" >/dev/null
+setsid timeout --kill-after=30 "$limit" "${molecule[@]}" test --scenario-name "$scenario" --destroy never "$@" &
+test=$!
+trap finish EXIT
+trap 'exit 130' INT
+trap 'exit 143' TERM
+wait "$test"

@@ -13,7 +13,7 @@ from tests.role.collection import install_collection, pretend_version
 from tests.support.script import ROOT
 
 # The role as it was first whole, on hosts alone: before Flink's settings were merged.
-COMMIT = "0d455610ad588bc0c21c9a558305bf2c525a7619"
+COMMIT = "6d455610ad588bc0c21c9a558305bf2c525a7619"
 VERSION = "0.0.1"
 
 
