@@ -47,6 +47,7 @@ if grep -qs . /sys/fs/cgroup/unified/cgroup.controllers || ! grep -qE '^CapEff:.
   export "${settings[@]}"
 fi
 
+said=$(podman info 2>&1 9>&-) || unusable "podman does not work: ${said##*$'\n'}; see 'podman info', and the packages in tools/system-packages.sh"
 made=$(podman image inspect --format '{{index .Labels "recipe"}}' "$image" 2>/dev/null 9>&- || true)
 if [[ $made != "$recipe" ]]; then
   # shellcheck disable=SC2016 # apt's own variable

@@ -21,6 +21,10 @@ command=${2:-test}
 shift $(($# < 2 ? $# : 2))
 
 [[ -x .venv/bin/molecule ]] || unusable "no .venv/bin/molecule; run 'make setup'"
+command -v gcc >/dev/null || unusable "no gcc; 'make setup' installs it on Debian (package gcc)"
+if [[ $scenario == flink ]]; then
+  command -v javac >/dev/null || unusable "no javac; 'make setup' installs it on Debian (package openjdk-17-jdk-headless)"
+fi
 export MOLECULE_ENGINE=${MOLECULE_ENGINE:-podman} MOLECULE_PROJECT_DIRECTORY=$PWD
 MOLECULE_RUN=$(printf %s "$PWD" | sha256sum | cut -c 1-6) # two checkouts don't meet
 state=${XDG_CACHE_HOME:-$HOME/.cache}/flink-gpu-discovery/molecule-$MOLECULE_RUN
@@ -51,18 +55,26 @@ molecule=(molecule --base-config .config/molecule/config.yml)
 
 if [[ $command != test ]]; then exec "${molecule[@]}" "$command" --scenario-name "$scenario" "$@"; fi
 
+exec 9>"$MOLECULE_EPHEMERAL_DIRECTORY.lock"
+flock --nonblock 9 || unusable "$scenario is being played in this checkout; wait until it has ended"
+
+destroy() {
+  local said
+  said=$("${molecule[@]}" destroy --scenario-name "$scenario" 2>&1 9>&-) || { echo "$said" >&2 && return 1; }
+}
 finish() {
   local code=$?
   trap '' INT TERM # it takes seconds
   kill -- "-$test" 2>/dev/null || true # all of it, where this was interrupted
   wait "$test" || true
   if [[ ! $code =~ ^(0|130|143)$ ]]; then molecule/shared/diagnose.sh >&2 || true; fi
-  "${molecule[@]}" destroy --scenario-name "$scenario" >/dev/null || code=${code/#0/1}
+  destroy || code=${code/#0/1}
+  if [[ $code -ne 0 ]]; then echo "$scenario: FAILED with exit code $code; its hosts were as shown above, and are gone" >&2; fi
   exit "$code"
 }
 # What a run before left that was killed: `--destroy never`, for the diagnosis, passes over the first destroy, too.
-"${molecule[@]}" destroy --scenario-name "$scenario" >/dev/null
-setsid timeout --kill-after=30 "$limit" "${molecule[@]}" test --scenario-name "$scenario" --destroy never "$@" &
+destroy
+setsid timeout --kill-after=30 "$limit" "${molecule[@]}" test --scenario-name "$scenario" --destroy never "$@" 9>&- &
 test=$!
 trap finish EXIT
 trap 'exit 130' INT

@@ -13,7 +13,12 @@ for file in "$MOLECULE_EPHEMERAL_DIRECTORY"/*.id; do
     echo "-- cgroups"
     systemd-cgls --no-pager | head -n 150
     find /sys/fs/cgroup -type d -name "flink-gpu-*"
+    units=$(systemctl list-units --all --plain --no-legend --type=service "*flink*" "*taskmanager*" "*executor*" "*probe*" "accelerated*")
+    for unit in $(systemctl list-units --all --plain --no-legend --state=failed | cut -d" " -f1) $(echo "$units" | cut -d" " -f1); do
+      echo "-- journal of $unit"
+      journalctl --no-pager --lines=40 --unit="$unit"
+    done
     echo "-- journal"
-    journalctl --no-pager --lines=200
+    journalctl --no-pager --lines=400 | grep -vE "^ |ansible|sudo\[" | tail -n 100
     tail -n 40 /var/log/flink/* 2>/dev/null' </dev/null || true
 done

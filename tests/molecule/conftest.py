@@ -5,7 +5,8 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-from collections.abc import Iterator, Mapping
+import subprocess
+from collections.abc import Generator, Iterator, Mapping
 from typing import Any, NamedTuple
 
 import pytest
@@ -14,11 +15,33 @@ import testinfra  # type: ignore[import-untyped]
 from tests.booted.engine import Layout
 from tests.booted.host import ContainerHost
 from tests.booted.taskmanager import TaskManagers
+from tests.support.script import ROOT
 
 HOSTS: list[dict[str, Any]] = json.loads(os.environ.get("MOLECULE_HOSTS", "[]"))
+_shown: list[str] = []
 ENGINE = os.environ.get("MOLECULE_ENGINE", "podman")
 
 collect_ignore_glob = [] if "MOLECULE_HOSTS" in os.environ else ["test_*.py"]
+
+
+_DIAGNOSIS_SECONDS = 60.0
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(call: pytest.CallInfo[None]) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """Show with the first failure how the hosts are, before fixtures tidy up."""
+    report = yield
+    if report.failed and call.when != "teardown" and not _shown:
+        shown = subprocess.run(
+            [str(ROOT / "molecule/shared/diagnose.sh")],
+            capture_output=True,
+            text=True,
+            timeout=_DIAGNOSIS_SECONDS,
+            check=False,
+        )
+        _shown.append(shown.stdout + shown.stderr)
+        report.sections.append(("the hosts", _shown[0]))
+    return report
 
 
 class Site(NamedTuple):

@@ -28,10 +28,18 @@ def make(folder: Path, commit: str = COMMIT) -> str:
         subprocess.run(["tar", "-x", "-C", place], input=archived.stdout, timeout=60, check=True)
         return f"the collection of commit {commit[:12]}"
     reason = archived.stderr.decode(errors="replace").strip()
+    if _has_all_history():
+        raise SystemExit(f"git can't archive commit {commit[:12]}, though this is no shallow clone: {reason}")
     today = folder / "today"
     today.mkdir(parents=True)
     pretend_version(install_collection(today), VERSION, folder)
     return f"today's collection called {VERSION}, since there is no commit {commit[:12]} here: {reason}"
+
+
+def _has_all_history() -> bool:
+    words = ["git", "-C", str(ROOT), "rev-parse", "--is-shallow-repository"]
+    told = subprocess.run(words, capture_output=True, stdin=subprocess.DEVNULL, timeout=60, check=False)
+    return told.stdout == b"false\n"
 
 
 if __name__ == "__main__":
