@@ -14,7 +14,7 @@ play() {
   fi
 }
 
-if [[ $# -eq 2 ]]; then
+if [[ $# -eq 2 ]]; then # called by itself, below
   play "$@"
   exit
 fi

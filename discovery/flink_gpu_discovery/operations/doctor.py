@@ -202,8 +202,11 @@ def _escape(context: Context, doors: list[str]) -> Iterator[Finding]:
 
 def _knows_users(proc: str) -> bool:
     """Whether root and uid 1, as which sudo reads its rules, are in the user namespace; see user_namespaces(7)."""
-    with open(f"{proc}/self/uid_map", "rb") as file:
-        ranges = [line.split() for line in file]
+    try:
+        with open(f"{proc}/self/uid_map", "rb") as file:
+            ranges = [line.split() for line in file]
+    except FileNotFoundError:  # a kernel without user namespaces
+        return True
     return all([any([int(first) <= uid < int(first) + int(count) for first, _, count in ranges]) for uid in (0, 1)])
 
 
